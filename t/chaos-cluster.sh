@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v] - faults in a configured instance: one broker a host
+# chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v] - faults in a configured instance: one broker a
+# host
 #
-# HOSTS hosts (7) and two spare ones, for DURATION (1m; 90s, 10m, 2h), or STEPS of half a second or more.  Brokers are
-# killed, told to end, stopped, cut off from the network; hosts are replaced by spare ones, dead or still at work behind a
-# cable that was pulled; rank 0's goes with its disk; all are killed at once.  Whatever ended is started again, as a unit's
-# manager would.  Clients of each host ask for ids without pause.  Exit status 0 if and only if all are there again, none
-# ended by itself, and t/idload found no id twice, each request answered once, and the ids of each connection in order.
-# Which fault comes when, in steps, follows from the seed.
+# HOSTS hosts (7) and two spare ones, for DURATION (1m; 90s, 10m, 2h), or STEPS of half a second or more. Brokers are
+# killed, terminated, stopped, and cut off from the network. Hosts are replaced by spare ones; the replaced host is
+# dead, or still runs behind an unplugged cable. If the host of rank 0 is replaced, its disk moves to the spare host.
+# Sometimes all brokers are killed together. A broker that has ended is started again, as the manager of its unit would
+# do. Clients on each host request ids continuously. The exit status is 0 if and only if all brokers are back, no broker
+# ended by itself, and t/idload found no duplicate id, exactly one answer to each request, and increasing ids on each
+# connection. The seed determines which fault occurs in which step.
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"
@@ -50,7 +52,7 @@ wrong() {
     bad=$((bad + 1))
 }
 
-# --- faults of a host that has a rank and no fault; each says by "hold" what ends it ---------------------
+# --- faults of a host that has a rank and no fault; each one sets by "hold" the function that ends it ----
 
 hold() { # host, function
     pick 16
@@ -65,14 +67,14 @@ fault_cut() { link "$1" down && hold "$1" link_up; }
 continue_host() { kill -CONT "$(pid "$1")"; }
 link_up() { link "$1" up; }
 
-# In $spare: a host that has no rank, and no broker any more.  Whose turn comes: each is replaced by each.
+# Set $spare to a host without a rank and without a broker. The search runs from the last host down.
 find_spare() {
     for spare in $(all_hosts | tac); do
         [ -n "${undo[$spare]-}" ] || grep -qx "$spare" "$T"/rank.* || return 0
     done
     return 1
 }
-# The line of a rank names the spare host: in the files of all but those that nobody reaches.
+# Name the spare host in the line of a rank, in the files of all hosts except those that are unreachable.
 take_over() { # rank, host that nobody reaches, if any
     echo "$spare" >"$T/rank.$1"
     for h in $(all_hosts); do
@@ -84,7 +86,8 @@ fault_replace() { # host, rank
     find_spare || return 2
     kill_host "$1" && { [ "$2" != 0 ] || move_disk "$1" "$spare"; } && take_over "$2"
 }
-# Its broker is at work yet, and does not know: it may be any time until its cable is in again, and its file there.
+# The broker of the replaced host still runs and does not know of its replacement. It may run until its cable is plugged
+# in and its file is updated.
 fault_oust() { # host, rank
     find_spare && [ "$2" != 0 ] || return 2
     link "$1" down && take_over "$2" "$1" && hold "$1" come_back
@@ -129,7 +132,7 @@ status_is() { # host, status of its broker, which is gone
     rm "$T/pid.$1"
     [ $status = "$2" ] || { tail -n 5 "$T/err.$1" >&3; wrong "the broker of host $1 ended with status $status, and not $2"; }
 }
-# What nobody ended: its unit's manager would start it again, and that is no reason to be content.
+# A broker that ended without a fault is started again, as the manager of its unit would do, but counts as an error.
 look() {
     hosts_of_ranks
     for h in "${running[@]}"; do

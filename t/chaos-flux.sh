@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# chaos-flux.sh - ids from four brokers of Flux under faults, until there are IDS of rank 0 alone (10,000,000)
+# chaos-flux.sh - request ids from four brokers of Flux under faults, until rank 0 alone has made IDS of them
+# (10,000,000)
 #
-# Each round kills a leaf and an inner rank, cuts a leaf off, loads the module anew on all ranks, and kills rank 0, with
-# which all brokers end; the next one goes on with its statedir.  Exit status 0 if and only if no id came twice, those of
-# each connection increased, and each request was answered once.
+# Each round kills a leaf and an inner rank, cuts a leaf off, reloads the module on all ranks, and kills rank 0, which
+# ends all brokers. The next round continues with the statedir of rank 0. The exit status is 0 if and only if no id was
+# issued twice, the ids of each connection increased, and each request was answered once.
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"
@@ -22,7 +23,7 @@ work=$(mktemp -d) && cd "$work" || exit 1
 trap 'rm -rf "$work"' EXIT
 args="fluid.max-generators=2 fluid.lease=5s"
 
-# The words of $args are arguments.
+# $args is split into words on purpose.
 # shellcheck disable=SC2086
 begin() { flux_begin_restartable && for r in 0 1 2 3; do flux_load $r $args && flux_served $r || return 1; done; }
 # shellcheck disable=SC2086

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# flux-instance.sh - instances of Flux for tests of the module there; source it after wait.sh
+# flux-instance.sh - instances of Flux for tests of the module for Flux; source it after wait.sh
 #
-# An instance runs until flux_end, or until who started it is gone.  The ranks 0 1 2 3 are a tree of two levels: 3 is
-# below 1.
-# Of the broker of rank R the address is $flux_uri_prefix and R.
+# An instance runs until flux_end, or until the process that started it ends. The ranks 0 1 2 3 are a tree of two
+# levels: 3 is the child of 1. The address of the broker of rank R is $flux_uri_prefix followed by R.
 
 flux_module=$IDTREE_BUILDDIR/src/flux/.libs/idtree-flux.so
 flux_topology=-Stbon.topo=kary:2
 flux_dir= # of an instance whose brokers can be run again
 
-# Print why there can be no test; nothing where there can.
+# Print why the tests cannot run; print nothing if they can.
 flux_lacks() {
     command -v flux >/dev/null || { echo "flux is not installed"; return; }
     test -f "$flux_module" || { echo "the module for Flux was not built: configure has found no flux-core"; return; }
@@ -34,13 +33,13 @@ flux_run() { # option of flux start...
     flux_uri_prefix=${flux_uri_zero%0}
 }
 
-# An instance as users have it.
+# An instance as users start it.
 flux_begin() { # option of flux start...
     flux_run "$@"
 }
 
-# One whose brokers can be killed and run again: they find each other by a configuration.  It has no rc scripts.
-# 'state' is its statedir, and outlives it, as the addresses do until flux_end.
+# An instance whose brokers can be killed and run again: they find each other by a configuration. It has no rc scripts.
+# Its statedir is the folder 'state', which outlives it, as the addresses do until flux_end.
 flux_begin_restartable() {
     test -n "$flux_dir" || flux_dir=$(mktemp -d) || return 1
     mkdir -p state flux-conf &&
@@ -56,7 +55,7 @@ END
         --test-exit-mode=leader --test-exit-timeout=0 -Sbroker.rc1_path= -Sbroker.rc3_path= -Sstatedir="$PWD/state"
 }
 
-# Rank 0 is killed, and with it all.
+# Kill rank 0, which ends all brokers.
 flux_crash() {
     kill -9 "$(flux_pid_of 0)"
     echo end >&5
@@ -75,7 +74,7 @@ flux_end() {
     return $flux_rc
 }
 
-# Ask flux start to do something with a broker.
+# Send a request about a broker to flux start.
 flux_start() { # method, request
     IDTREE_URI=$flux_start_uri "$IDTREE_BUILDDIR/t/ask" 0 "start.$1" "$2"
 }
@@ -92,7 +91,7 @@ flux_load() { # rank, argument of the module...
 }
 flux_unload() { FLUX_URI=$(flux_uri "$1") flux module remove idtree-flux; }
 
-# Run a broker that has ended again, and the module there.
+# Run a broker that has ended again, and load the module there.
 flux_again() { # rank, argument of the module...
     flux_start run "{\"rank\":$1}" && wait_until "the broker of rank $1 takes the module" flux_load "$@"
 }
@@ -102,8 +101,8 @@ flux_served() { # rank
 }
 flux_makes_id() { idtree id new --uri "$(flux_uri "$1")" >/dev/null; }
 
-# Clients of all ranks ask until flux_load_end, which prints what came; it fails where an id came twice, out of order,
-# or a request was not answered once.
+# Clients of all ranks request ids until flux_load_end, which prints the result. It fails if an id was issued twice or
+# out of order, or if a request was not answered exactly once.
 flux_load_begin() {
     rm -f load-stop
     mkfifo load-stop || return 1
@@ -119,8 +118,8 @@ flux_load_end() {
     return $flux_rc
 }
 
-# One round of what befalls brokers, under the arguments that the module has: a leaf and an inner rank are killed, a
-# leaf is cut off.  Who is below one that is killed ends when that is back, and so does who is cut off.
+# One round of faults, with the arguments that the module has: a leaf and an inner rank are killed, and a leaf is cut
+# off. The child of a rank that was killed ends when that rank is back; a leaf that was cut off ends, too.
 flux_round() { # argument of the module...
     flux_kill 3 && flux_again 3 "$@" && flux_served 3 &&
     flux_kill 1 && flux_start run '{"rank":1}' && flux_start wait '{"rank":3}' &&

@@ -4,12 +4,13 @@
 # hosts.sh - hosts for a configured instance: network namespaces on one bridge, each with a name (node0, node1, ...), an
 # address, a folder, and the command line of a unit
 #
-# Who reads it has read wait.sh, stands in an empty folder $T that only its user can read, and has set N, the ranks, and
-# SPARES, more hosts than those.  Host of a rank: in $T/rank.RANK; what it says: in $T/out.HOST and $T/err.HOST.
+# A test that sources this file has sourced wait.sh, is in an empty folder $T that only its user can read, and has set N
+# (the number of ranks) and SPARES (the number of additional hosts). $T/rank.RANK holds the host of a rank; $T/out.HOST
+# and $T/err.HOST hold the output of its broker.
 
 bridge=idt$$
 
-# Print why there can be no hosts; nothing: there can.
+# Print why no hosts can be made; print nothing if they can.
 hosts_lack() {
     if test "$(id -u)" != 0 || ! command -v ip >/dev/null || ! ip netns add "$(ns try)" 2>/dev/null; then
         echo "only root can make network namespaces here"
@@ -22,7 +23,7 @@ ns() { echo "idtree-$$-$1"; }
 all_hosts() { seq 0 $((N + SPARES - 1)); }
 all_ranks() { seq 0 $((N - 1)); }
 
-# Each rank is on the host of its number; each host has a disk, and that of host 0 the state of rank 0.
+# Each rank is on the host with its number. Each host has a disk; the disk of host 0 has the state of rank 0.
 hosts_make() {
     ip link add $bridge type bridge && ip link set $bridge up &&
         for i in $(all_hosts); do echo "10.77.0.$((10 + i)) node$i"; done >hosts &&
@@ -44,7 +45,7 @@ hosts_end() {
     rm -rf "$T"
 }
 
-# What a host's unit runs, there: it is the same command line on all.
+# Run a command on a host, as its unit does. All hosts run the same command line.
 on_host() { (become_host "$@"); } # number, command...
 become_host() {
     name=node$1 space=$(ns "$1")
@@ -63,9 +64,9 @@ move_disk() { # of rank 0, from host, to host: the one that had it has an empty 
 }
 link() { ip link set "$bridge-$1" "$2"; } # number of a host, up or down
 
-# --- the file, which is the same everywhere but for what is of a folder -----------------------------
+# --- the configuration file, which is the same on all hosts except for the paths of folders ---------
 
-# In order of rank, as TOML.
+# The hosts in the order of their ranks, as TOML.
 host_list() { for r in $(all_ranks); do printf '%s"node%s"' "$(test "$r" = 0 || echo ", ")" "$(host_of "$r")"; done; }
 write_file() { # host: its own folder stands for what is at one path on real hosts
     list=$(host_list)
@@ -87,7 +88,7 @@ write_files() { for i in $(all_hosts); do write_file "$i" || return 1; done; }
 reload() { test ! -e "$T/pid.$1" || kill -HUP "$(pid "$1")"; } # host
 reload_all() { for i in $(all_hosts); do reload "$i" || return 1; done; }
 
-# --- ranks: a socket in a folder is reached from any namespace ---------------------------------------
+# --- ranks; a socket in a folder can be reached from any namespace -----------------------------------
 
 host_of() { cat "$T/rank.$1"; }
 uri() { echo "local://$T/host$(host_of "$1")/run/local-$1"; }
@@ -97,7 +98,7 @@ is_full() { test "$(idtree overlay status --uri "$(uri 0)" --json | jq -r ".over
 wait_full() { wait_until "all $N are there" is_full; }
 no_id_twice() { sort "$T/ids" | uniq -d >"$T/twice" && test ! -s "$T/twice"; }
 
-# Ids are asked for throughout, on each host that has a broker, and made in its page.
+# Request ids continuously on each host that has a broker. They are made in its page.
 load_start() {
     rm -f stop && mkfifo stop || return 1
     # shellcheck disable=SC2046

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# http.sh - an idtree-http of the test's own, $http; source it after idtree-sharness.sh
+# http.sh - run a private idtree-http, $http, for a test; source it after idtree-sharness.sh
 
-# One that lives until stop_http, or the end of the test; its URL goes to $url.
+# Start an idtree-http that runs until stop_http, or until the test ends. Sets $url to its URL.
 start_http() { # option...
     rm -f url && { "${http:?}" "$@" >url 2>http.err </dev/null & } && http_pid=$! &&
         wait_until "idtree-http listens" test -s url && url=$(cat url)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# idtree-sharness.sh - what shell tests share; source it after setting test_description:
+# idtree-sharness.sh - functions that shell tests share; source it after setting test_description:
 #
 #     test_description='...'
 #     . "$(dirname "$0")/idtree-sharness.sh"
-#     test_needs python3         # commands without which all tests are skipped
+#     test_needs python3         # skip all tests if a command is missing
 #     test_under_idtree 4        # if the test wants an instance
 #
-# No test waits without a bound: see wait.sh.
+# No test waits without a time limit: see wait.sh.
 #
-# Tests work in a directory of their own under t/ of the build tree, find the built idtree first in PATH, and leave
-# nothing in HOME.  make check tells IDTREE_SRCDIR and IDTREE_BUILDDIR; by hand run them from the build tree's top.
+# Each test works in its own directory under t/ of the build tree, finds the built idtree first in PATH, and leaves
+# nothing in HOME. make check sets IDTREE_SRCDIR and IDTREE_BUILDDIR; to run a test by hand, start it in the top folder
+# of the build tree.
 
 test_args=$*
 test_cwd=$PWD
@@ -21,7 +22,7 @@ if test -z "$IDTREE_BUILDDIR"; then
     if test -e "$PWD/src/cmd/idtree"; then IDTREE_BUILDDIR=$PWD; else IDTREE_BUILDDIR=$IDTREE_SRCDIR; fi
 fi
 export IDTREE_SRCDIR IDTREE_BUILDDIR
-# Programs by themselves, where libtool has scripts that set LD_LIBRARY_PATH and run them: these take twenty times as long.
+# Run the programs directly. The scripts of libtool, which set LD_LIBRARY_PATH and run them, are twenty times slower.
 case :$PATH: in
 *:"$IDTREE_BUILDDIR/src/cmd":*) ;;
 *)
@@ -42,7 +43,7 @@ fi
 # ThreadSanitizer cannot see into libzmq, which is not built with it.
 : "${TSAN_OPTIONS:=suppressions=$IDTREE_SRCDIR/t/tsan.supp}"
 export TSAN_OPTIONS
-# A make that a test runs takes no part in the one that runs the test: it has not got the pipe of its jobs.
+# A make that a test runs is independent of the make that runs the test, because it does not have its jobserver pipe.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
@@ -55,14 +56,15 @@ cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 . $SHARNESS_TEST_SRCDIR/sharness.sh
 . "$IDTREE_SRCDIR/t/wait.sh"
 
-# What a test prints is kept until the script ends, and the end of it is shown where that test fails.  The file has no name, so
-# that none is left whatever happens to this script.
+# The output of a test is kept until the script ends, and its last lines are shown if the test fails. The file has no
+# name, so that it disappears even if this script is killed.
 # shellcheck disable=SC2154 # of sharness: verbose, test_count, immediate
 if test "$verbose" != t; then
     test_output=$(mktemp "$SHARNESS_TEST_DIRECTORY/output.XXXXXX") && exec 3>>"$test_output" 4>&3 && rm -f "$test_output" || exit 1
 fi
 
-# sharness calls this for a test that failed.  It writes "expecting success: SCRIPT" to descriptor 3 before a test begins.
+# sharness calls this function if a test fails. Before a test starts, sharness writes "expecting success: SCRIPT" to
+# descriptor 3.
 # shellcheck disable=SC2154
 test_failure_() { # name, script
     test_failure=$((test_failure + 1))
@@ -76,7 +78,7 @@ test_failure_() { # name, script
     test -z "$immediate" || { EXIT_OK=t; exit 1; }
 }
 
-# sharness cleans up where all tests passed; one that fails, or is ended, leaves no process behind either.
+# sharness cleans up only if all tests passed. A script that fails or is terminated must leave no process behind either.
 test_ends() {
     test_code=$?
     trap - EXIT
@@ -90,7 +92,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Skip all tests where a command is missing.
+# Skip all tests if a command is missing.
 test_needs() { # command...
     for test_needed; do
         command -v "$test_needed" >/dev/null || {
@@ -100,7 +102,7 @@ test_needs() { # command...
     done
 }
 
-# Run the rest of this test inside of an instance of N brokers; more arguments go to idtree start.
+# Run the rest of this test inside an instance of N brokers; more arguments go to idtree start.
 test_under_idtree() { # N, option...
     test -z "$IDTREE_TEST_INSIDE" || return 0
     test_size=$1
@@ -112,8 +114,8 @@ test_under_idtree() { # N, option...
     exec idtree start -s "$test_size" "$@" -- /bin/sh "$test_self" $test_args
 }
 
-# Run a command in the background; test_all_gone then waits until it and all that it started have ended, as long
-# as they keep what they inherit: the end of a fifo that is written.  Its pid is in $test_pid.
+# Run a command in the background. test_all_gone then waits until the command and all processes that it started have
+# ended. They must keep the inherited write end of a fifo open. The pid of the command is in $test_pid.
 test_launch() { # command...
     rm -f gone
     mkfifo gone && exec 8<>gone || return 1
@@ -127,16 +129,16 @@ test_all_gone() {
     exec 7<&-
 }
 
-# Make the state of a new instance in a folder, for -o statedir=, unless there is one.
+# Make the state of a new instance in a folder, for -o statedir=, unless the folder has one.
 init_state() { # folder, option of idtree init...
     test -e "$1/instance" || idtree init --statedir "$@" >/dev/null
 }
 
-# Whether the brokers were built with a sanitizer.
+# True if the brokers were built with a sanitizer.
 is_sanitized() { nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san"; }
 
-# A folder is empty but for what ThreadSanitizer puts into TMPDIR when a program starts, and removes at once: where the program
-# is killed in between, it stays.
+# True if a folder is empty, except for the file that ThreadSanitizer puts into TMPDIR when a program starts, and
+# removes immediately. The file stays if the program is killed in between.
 test_nothing_in() { # folder
     test_left=$(ls -A "$1" | grep -v "^tsan\.rodata\.")
     test -z "$test_left" || { echo "left in $1: $test_left"; return 1; }

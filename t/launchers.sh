@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# launchers.sh - what is true under each launcher, and with each of them broken; tests of launchers source it after
+# launchers.sh - tests that hold under each launcher, also when tasks misbehave; tests of launchers source it after
 # idtree-sharness.sh, and then define
 #
-#     launch N COMMAND...   run N tasks of COMMAND (idtree-broker or sh, with arguments); stdout is all tasks'
-#     task                  a shell's text that is the number of the task that runs it, such as '$PMI_RANK'
+#     launch N COMMAND...   run N tasks of COMMAND (idtree-broker or sh, with arguments); stdout has the output of all tasks
+#     task                  shell text that expands to the number of the task that runs it, such as '$PMI_RANK'
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 TMPDIR=/tmp/idtree-launchers.$$
 mkdir "$TMPDIR" && export TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 
-# Whether brokers can find each other by PMIx.
+# True if brokers can find each other by PMIx.
 has_pmix() { ! PMIX_NAMESPACE=none PMIX_RANK=0 idtree-broker true 2>&1 </dev/null | grep -q "built without PMIx"; }
 
-# As launch, but some tasks go wrong: $1 is a line of the shell's, in which task $bad is to misbehave; the others are brokers
-# of an instance that would make the file "started".  $3 is how long they wait for each other: short where that is what ends
-# them, else long enough for a busy host.  What each says is in err.TASK, for launchers drop what comes late.  Brokers that
-# are killed leave their folders.
+# Like launch, but some tasks misbehave: $2 is a line of shell in which a task, by its number $task, is made to
+# misbehave. The other tasks are brokers of an instance that would make the file "started". $3 is how many seconds they
+# wait for each other: short if that timeout ends them, otherwise long enough for a busy host. The messages of each task
+# are in err.TASK, because launchers drop output that arrives late. Brokers that are killed leave their folders, which
+# are removed.
 launch_broken() { # N, line, seconds (60)
     rm -f started err.*
     cat >broken.sh <<END
@@ -34,10 +35,11 @@ END
         { echo "exit status $broken_rc"; tail -n 3 out launcher.err err.*; return 1; }
 }
 
-# Some task said so.
+# Some task printed this.
 said() { grep -h "$1" err.* out launcher.err || { tail -n 3 err.* launcher.err; return 1; }; }
 
-# Some task says why it gives up.  On a busy host a second may be over before one comes so far, and then others end it.
+# Some task reports why it gives up. On a busy host a second may pass before any task gets that far, and then another
+# timeout ends it.
 gives_up() { # line, text
     for seconds in 1 10 100; do
         launch_broken 4 "$1" $seconds || return 1

@@ -2,21 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# mutants.sh [RULE...] - take away one rule of safety after the other, and see who notices
-# mutants.sh --apply   - see that each can be taken away: that the source still has what the edits change
+# mutants.sh [RULE...] - remove one safety rule after the other, and report which test notices
 #
-# Run by make mutants in a build tree of its own: a file that was changed is put in that tree, where make finds it
-# before the one in the source tree.  A change that changes nothing, or does not compile, is an error.  A rule
-# that nobody misses is, too.  For each rule a row of the table in doc/design/fluid.md is printed: the unit tests that fail,
-# the seed of the first simulated history that breaks a promise, what real brokers under chaos do (asked where the others are
-# silent, or always with CHAOS=always), and the promise that breaks in the model (doc/model/model.t shows that).
+# mutants.sh --apply - check that each rule can be removed: that the source still has what the edits change
+#
+# Run by make mutants in its own build tree. A changed file is put in that tree, where make finds it before the one in
+# the source tree. An edit that changes nothing, or that does not compile, is an error, and so is a rule whose removal
+# no test notices. For each rule a row of the table in doc/design/fluid.md is printed: the unit tests that fail, the
+# seed of the first simulated history that breaks a promise, the result of real brokers under chaos (run only if the
+# other tests notice nothing, or always with CHAOS=always), and the promise that breaks in the model (from
+# doc/model/model.t).
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
 tests="lease/lease lease/authority lease/clock_debt lease/watermark lease/clock_check lease/lessee lease/lender lease/borrower lease/shares lease/lease_relay node/waiting node/node node/share node/spill service/horizon_store service/fluid"
 
-# Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
-# words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
+# Rule, files below src/, the sed edits of these files (separated by @; each edit changes at least one of them), and the
+# rule in words. If a rule is kept in two places, both are removed. If only a broker keeps it, the simulator removes it
+# in its place.
 mutants() {
     cat <<'MUTANTS'
 HORIZON_FIRST|modules/fluid/lease/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are granted before the horizon above them is stored
@@ -98,7 +101,7 @@ die() {
     exit 1
 }
 
-# The objects of source files below src/, whatever automake puts before their names.
+# The object files of source files below src/, whatever prefix automake gives their names.
 forget() { # file...
     for f; do
         dir=src/${f%/*} base=${f##*/} && base=${base%.c}
@@ -115,7 +118,7 @@ applies() { # rule, files, edits
     done <mutants.sed
 }
 
-# Put changed files in our tree.
+# Put changed files in the build tree.
 change() { # rule, files, edits
     applies "$1" "$2" "$3"
     for f in $2; do sed -f mutants.sed "$IDTREE_SRCDIR/src/$f" >"src/$f" || die "$1: sed fails"; done

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# postgresql.sh - a server of PostgreSQL of the test's own, with the extension that was built; source it after
+# postgresql.sh - run a private PostgreSQL server with the built extension for a test; source it after
 # idtree-sharness.sh
 #
-# An extension is found in the server's own folders only, which it looks for beside its program: so the program is copied to a
-# folder that is laid out in the same way.  The server refuses to run as root, and is run as nobody then.  It listens at
-# a UNIX socket, and ends with the test.
+# A server finds an extension only in its own folders, whose paths are relative to its program. Therefore the program is
+# copied to a folder with the same layout. The server refuses to run as root; if the test is root, the server runs as
+# nobody. It listens at a UNIX socket, and ends with the test.
 
 pg_built=$IDTREE_BUILDDIR/src/bindings/postgresql/.libs/idtree.so
 pg_config=$(sed -n 's/^PG_CONFIG = //p' "$IDTREE_BUILDDIR/Makefile")
@@ -18,7 +18,8 @@ pg_missing() {
 
 pg_as() { if test "$(id -u)" -eq 0; then setpriv --reuid nobody --regid nogroup --clear-groups "$@"; else "$@"; fi; }
 
-# Lay out the folders, make a cluster, start it with more settings.  Sets PG (the folder), PGHOST, PGDATABASE.
+# Lay out the folders, make a database cluster, and start it with additional settings. Sets PG (the folder), PGHOST,
+# PGDATABASE.
 pg_start() { # setting=value...
     PG=$(mktemp -d "${TMPDIR:-/tmp}/idtree-pg.XXXXXX") && chmod 755 "$PG" || return 1
     pg_bin=$PG$("$pg_config" --bindir) && pg_lib=$PG$("$pg_config" --pkglibdir) && pg_share=$PG$("$pg_config" --sharedir)
@@ -54,5 +55,5 @@ pg_stop() {
     PG=
 }
 
-# The rows of a query, bare.
+# The rows of a query without headers.
 sql() { psql -qXAtv ON_ERROR_STOP=1 -c "$@"; }

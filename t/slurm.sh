@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# slurm.sh - a Slurm of its own for a test: several virtual nodes on this host, in a folder that is given
+# slurm.sh - run a private Slurm for a test: several virtual nodes on this host, in a given folder
 #
-#     slurm_start DIR NODES   as root; exports SLURM_CONF; returns 1, and says why, where that is impossible
+#     slurm_start DIR NODES   as root; exports SLURM_CONF; prints why and returns 1 if that is impossible
 #     slurm_stop
 
 slurm_servers='' slurm_nodes=''
 
-# Ports that the kernel does not give away by itself; another test may have these: then Slurm does not start, and the next are
-# tried.
+# The ports are outside of the kernel's range of ephemeral ports. If another test uses them, Slurm does not start, and
+# the next ports are tried.
 slurm_conf() { # folder, nodes, first port
     cat <<END
 ClusterName=idtree
@@ -53,7 +53,7 @@ slurm_is_up() { # nodes
     ! slurm_lives || test "$(sinfo -h -t idle -o %D)" = "$1"
 }
 
-# One that has ended is there until the shell waits for it, as a zombie.
+# A process that has ended stays as a zombie until the shell waits for it.
 slurm_lives() {
     for slurm_pid in $slurm_nodes $slurm_servers; do
         case $(sed 's/.*) //' "/proc/$slurm_pid/stat" 2>/dev/null) in
@@ -103,7 +103,7 @@ slurm_end() { # pid...
     done
 }
 
-# What is left of a step waits until the controller hears of its end, and nobody hears anything without munged.
+# The remains of a step wait until the controller is notified of its end, and no notification arrives without munged.
 slurm_stop() {
     wait_until "all jobs have ended" slurm_is_idle
     slurm_end $slurm_nodes
