@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5080-quick.t - idtree and programs with libidtree load no library that only a broker needs
+# t5080-quick.t - idtree and programs that link libidtree load no library that only a broker needs
 test_description='idtree loads few libraries, and runs idtree-all for the rest'
 . "$(dirname "$0")/idtree-sharness.sh"
 if is_sanitized; then
@@ -14,7 +14,7 @@ test_under_idtree 2
 libs=$IDTREE_BUILDDIR/src/common/libidtree/.libs
 program=$IDTREE_BUILDDIR/src/cmd/.libs
 
-# What a program had loaded when it ended, by whatever way: one name a line, without versions.
+# The libraries that a program had loaded, however it ended: one name a line, without versions.
 loaded() { # command...
     rm -f debug.*
     env LD_LIBRARY_PATH="$libs" LD_DEBUG=files LD_DEBUG_OUTPUT="$PWD/debug" "$@" >loaded.out &&
@@ -22,16 +22,16 @@ loaded() { # command...
 }
 printf '%s\n' libc libev libidtree libjansson >expect
 
-test_expect_success 'idtree id new loads what libidtree needs' '
+test_expect_success 'idtree id new loads only the libraries of libidtree' '
     loaded "$program/idtree" id new && grep "^f" loaded.out && test_cmp expect loaded
 '
-test_expect_success 'so do other commands that ask a broker, and those that ask none' '
+test_expect_success 'other commands load only the libraries of libidtree, with and without a broker' '
     for c in "version" "id show fuZZybuNNy" "id new --scheme flax --local" "getattr size" "info" "health" "ping -c 1 0" \
         "watermark" "event pub a.b" "id new -h"; do
         loaded "$program/idtree" $c && test_cmp expect loaded || { echo "$c"; return 1; }
     done
 '
-test_expect_success 'a program that is linked with libidtree loads no more' '
+test_expect_success 'a program that is linked with libidtree loads no more libraries' '
     cat >client.c <<-\EOT &&
 	#include <idtree/idtree.h>
 	int main (void)
@@ -45,11 +45,11 @@ test_expect_success 'a program that is linked with libidtree loads no more' '
 	EOT
     ${CC:-cc} -I"$IDTREE_SRCDIR/src/include" -Wall -Werror -o client client.c -L"$libs" -lidtree && loaded ./client && test_cmp expect loaded
 '
-test_expect_success 'what idtree-all needs is seen this way' '
+test_expect_success 'this check sees the libraries of idtree-all' '
     loaded "$program/idtree-all" version && grep -x libzmq loaded && grep -x libsqlite3 loaded &&
     loaded "$program/idtree" keygen -h && grep -x libzmq loaded
 '
-test_expect_success 'idtree-all has all that idtree has, and each command looks the same in both' '
+test_expect_success 'idtree-all has all commands of idtree, with the same output' '
     for f in main all; do
         sed -n "/^static const struct command/,/^}/p" "$IDTREE_SRCDIR/src/cmd/$f.c" | grep -o "&[a-z_]*_command" | sort >$f.commands || return 1
     done &&
@@ -57,11 +57,11 @@ test_expect_success 'idtree-all has all that idtree has, and each command looks 
     idtree id -h >out && grep "  id new" out && idtree id new -h >one && idtree-all id new -h >two && test_cmp one two &&
     idtree-all id new && idtree-all version >two && idtree version >one && test_cmp one two
 '
-test_expect_success 'what is no command, or none at all, is answered as ever' '
+test_expect_success 'unknown and missing commands get the usual errors' '
     test_expect_code 2 idtree 2>err && grep "which command" err && test_expect_code 2 idtree id 2>err && grep "idtree id: which command" err &&
     test_expect_code 2 idtree nosuch 2>err && grep "unknown command .nosuch." err && idtree -V && idtree --help >out && grep "  start " out
 '
-test_expect_success 'installed, below another root as well, idtree finds idtree-all, and that finds idtree and the broker' '
+test_expect_success 'an installed idtree finds idtree-all, and idtree-all finds idtree and the broker, below another root, too' '
     root=$(mktemp -d) && # libtool installs into no path with blanks
     env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$IDTREE_BUILDDIR" install-libLTLIBRARIES install-binPROGRAMS \
         install-pkglibexecPROGRAMS DESTDIR="$root" >log 2>&1 || { cat log; return 1; }

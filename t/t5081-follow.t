@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5081-follow.t - idtree id new --follow answers a line of stdin with as many ids as it says
-test_description='ids for who asks line by line'
+# t5081-follow.t - idtree id new --follow answers each line of stdin with the number of ids that the line requests
+test_description='ids for programs that request them line by line'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 2 --topology kary:1 -o fluid.share=off
 
 ids() { idtree module stats --json fluid | sed 's/.*"ids": *\([0-9]*\).*/\1/'; }
 requests() { idtree module stats --json fluid | sed 's/.*"requests": *\([0-9]*\).*/\1/'; }
 
-# Begin a coprocess: it reads what is written to descriptor 6, and what it prints is read from 5.
+# Start a coprocess. It reads lines that are written to descriptor 6, and its output is read from descriptor 5.
 begin() { # option...
     rm -f in out && mkfifo in out && { idtree id new --follow "$@" <in >out 2>err 5<&- 6>&- & } && pid=$! && exec 6>in 5<out
 }
@@ -19,24 +19,24 @@ next() { # file, lines
     for i in $(seq "$2"); do wait_line 5 >>"$1" || return 1; done
 }
 
-test_expect_success 'each line is answered before the next is waited for' '
+test_expect_success 'each line is answered before the next is read' '
     before=$(ids) && rm -f got && begin && echo >&6 && next got 1 && echo 3 >&6 && next got 3 && echo >&6 && next got 1 && ended &&
     test_must_be_empty err && idtree id sort - <got >sorted && test_cmp sorted got && test "$(sort -u got | wc -l)" = 5 &&
     test $(($(ids) - before)) = 5
 '
-test_expect_success 'what is there together is one request, and nothing is made that nobody asked for' '
+test_expect_success 'lines that arrive together are one request, and only requested ids are made' '
     ids_before=$(ids) requests_before=$(requests) && yes "" | head -n 1000 >thousand && idtree id new --follow <thousand >got &&
     test "$(wc -l <got)" = 1000 && idtree id sort -u - <got >sorted && test_cmp sorted got &&
     test $(($(ids) - ids_before)) = 1000 && test $(($(requests) - requests_before)) = 1 &&
     begin && ended && test_must_be_empty err && test $(($(ids) - ids_before)) = 1000
 '
-test_expect_success 'more than one request holds come in order as well' '
+test_expect_success 'a count above the limit of one request gives ids in order, too' '
     echo 200000 | idtree id new --follow >got && test "$(wc -l <got)" = 200000 && idtree id sort -u - <got >sorted && test_cmp sorted got
 '
-test_expect_success 'the last line needs no newline, and stdin without a line wants nothing' '
+test_expect_success 'the last line needs no newline, and an empty stdin requests no id' '
     printf "2\n3" | idtree id new --follow >got && test "$(wc -l <got)" = 5 && idtree id new --follow </dev/null >got && test_must_be_empty got
 '
-test_expect_success 'a line that is no number ends it with a sentence, when those before it were answered' '
+test_expect_success 'a line that is not a number is an error, after the lines before it were answered' '
     long=$(printf "%02000d" 1) &&
     for bad in x -1 0 1.5 " 1" "1 2" 1000000000001 18446744073709551617 "$long"; do
         before=$(ids) && printf "2\n\n%s\n5\n" "$bad" | test_expect_code 1 idtree id new --follow >got 2>err &&
@@ -46,7 +46,7 @@ test_expect_success 'a line that is no number ends it with a sentence, when thos
     printf "1\0002\n" | test_expect_code 1 idtree id new --follow 2>err && grep "line 1:" err &&
     test_expect_code 2 idtree id new --follow -n 3 2>err </dev/null && grep "exclude each other: each line of stdin" err
 '
-test_expect_success 'it ends quietly when nobody reads, whether it waits or writes, and whoever ignores SIGPIPE' '
+test_expect_success 'id new --follow ends quietly when its reader leaves, while it waits or writes, with and without SIGPIPE ignored' '
     for how in "" "trap \"\" PIPE;"; do
         begin && echo >&6 && next got 1 && exec 5<&- && wait $pid && test_must_be_empty err && exec 6>&- || return 1
         for which in "" "--scheme flax --local"; do
@@ -56,24 +56,24 @@ test_expect_success 'it ends quietly when nobody reads, whether it waits or writ
         done
     done
 '
-test_expect_success 'what cannot be written is told' '
+test_expect_success 'a write error is reported' '
     test -e /dev/full && echo 3 | test_expect_code 1 idtree id new --follow 2>err >/dev/full && grep "cannot write: No space left" err
 '
-test_expect_success 'other schemes, forms and ranks, too' '
+test_expect_success '--follow works with other schemes, forms and ranks' '
     for s in "-s flax --to hex" "-s sno" "-s uid --local" "-s flax --local" "--to dec --to words" "--json" "-r 1"; do
         printf "2\n\n" | idtree id new --follow $s >got && test "$(wc -l <got)" = 3 && test "$(sort -u got | wc -l)" = 3 || { echo "$s"; return 1; }
     done
 '
-test_expect_success 'a broker that is run again is found again' '
+test_expect_success '--follow reconnects to a broker that was run again' '
     rm -f got && begin --uri "${IDTREE_URI%0}1" && echo >&6 && next got 1 && idtree startctl kill 1 && idtree startctl run 1 &&
     wait_served 1 && echo 2 >&6 && next got 2 && ended && idtree id sort -u - <got >sorted && test_cmp sorted got
 '
-test_expect_success 'and one that is gone is told' '
+test_expect_success '--follow reports a broker that does not answer' '
     begin --uri "${IDTREE_URI%0}1" --timeout 1 && echo >&6 && next got 1 && idtree startctl stop 1 && echo >&6 &&
     test_expect_code 1 wait $pid && cat err && grep "no answer within 1 s: the broker at .* does not answer" err && idtree startctl cont 1 && exec 6>&- 5<&-
 '
 
-# The examples of the manual, as they stand there.
+# The examples, cut out of the manual.
 example() { # name
     sed -n "/^\.\\\\\" example: $1\$/,/^\.fi/p" "$IDTREE_SRCDIR/doc/man/idtree.1" | sed '/^\./d; s/\\-/-/g; s/\\e/\\/g'
 }

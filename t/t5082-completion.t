@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5082-completion.t - the shell completes what the instance knows, and bash, zsh and fish get it right
+# t5082-completion.t - completion offers what the instance has, in bash, zsh and fish
 test_description='completion of arguments'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 3
 
-# What may follow, on one line.
+# The words that complete offers, on one line, are the expected ones.
 offers() { # expected, word...
     offers_want=$1 && shift
     offers_got=$(echo $(idtree complete "$@" 2>err)) && test_must_be_empty err && test "$offers_got" = "$offers_want" ||
@@ -17,20 +17,20 @@ offers_some() { # pattern, word...
     some=$1 && shift && idtree complete "$@" >out 2>err && test_must_be_empty err && grep -x -e "$some" out
 }
 
-test_expect_success 'verbs, attributes, modules and services' '
+test_expect_success 'completion offers verbs, attributes, modules and services' '
     offers "kill" startctl k && offers "status stop" startctl st && offers "0 1 2" startctl kill "" && offers "0 1 2" startctl kill 1 "" &&
     offers "hostname" getattr hostn && idtree lsattr >want && idtree complete setattr "" | sort >out && test_cmp want out &&
     offers "" setattr log-stderr-level "" && offers "fluid" module stats flu && offers "fluid" module remove -r 1 flu &&
     offers_some job-ingest module load "" && offers_some flax ping "" && offers_some 2 ping ""
 '
-test_expect_success 'documents' '
+test_expect_success 'completion offers documents' '
     idtree doc new plan.a && idtree doc new plan.b && idtree doc new other &&
     for c in open close ids show rename delete export import; do
         test "$(echo $(idtree complete doc $c plan. | sort))" = "plan.a plan.b" || { echo $c; return 1; }
     done &&
     offers "other" doc open --rank 1 o && offers "other" doc open --rank=1 o && offers "" doc rename plan.a o && offers "" doc new o
 '
-test_expect_success 'arguments of options, behind the option or behind a =' '
+test_expect_success 'completion offers arguments of options, after the option or after =' '
     offers "words" id new --to w && offers "words" id new -t w && offers "--to=words" id new --to=w && offers "--to=text --to=hex" id new -s sno --to= && offers "words" id new -F w && offers "--format=words" id new --format=w && offers "--format" id new --for &&
     offers "--to=hex" id new --scheme=flax --to=h && offers "--scheme=sno" id new --scheme=s && offers "" id new --to=nosuch && offers "" id new --nosuch=w &&
     offers "" id new --json=w && offers "2" id new --rank 2 && offers "all 0 1 2" module stats --rank "" && offers "warning" logger -s w &&
@@ -39,19 +39,19 @@ test_expect_success 'arguments of options, behind the option or behind a =' '
     offers "request response" trace --type re && offers "fluid" trace --peer flu && offers_some parent trace --peer "" && offers_some 2 trace --peer "" &&
     idtree complete trace -r 1 --peer "" >out && grep -x 0 out && ! grep -x 1 out && ! grep -x 2 out
 '
-test_expect_success 'an option before does not shift operands, and behind -- is none' '
+test_expect_success 'an option before an operand does not shift it, and after -- no option is offered' '
     offers "other" doc open --timeout 3 --uri "$IDTREE_URI" o && offers "" doc show other "" && offers "" doc show -- --u && offers_some "--uri" doc show --u &&
     offers "" start -s 2 sh "" && offers "" broker --
 '
-test_expect_success 'the instance is that of the words, not of the environment' '
+test_expect_success 'completion asks the instance of --uri, not the instance of the environment' '
     IDTREE_URI=local:///nosuch/socket offers "other" doc show --uri "$IDTREE_URI" o && IDTREE_URI=local:///nosuch/socket offers "" doc show o &&
     IDTREE_URI=local:///nosuch/socket offers "words" id new --to w
 '
-test_expect_success 'a broker that is stopped holds nobody at the keyboard for ever' '
+test_expect_success 'completion ends without an answer when the broker is suspended' '
     idtree startctl stop 1 && offers "" getattr --uri "${IDTREE_URI%0}1" "" && offers "" getattr --rank 1 "" && idtree startctl cont 1
 '
 
-# What a real bash makes of keys, TAB among them: the line that it would run.
+# Type keys, with TAB, into a real bash, and compare the line that it would run.
 cat >keys.py <<'EOT'
 import fcntl, os, pty, select, struct, sys, termios, time
 pid, fd = pty.fork()
@@ -76,20 +76,20 @@ for line, want in zip(sys.argv[2::2], sys.argv[3::2]):
 os.close(fd)
 EOT
 if command -v bash >/dev/null && command -v python3 >/dev/null; then test_set_prereq PTY; fi
-test_expect_success 'the command prints the scripts that are installed, and names the shells that it knows' '
+test_expect_success 'idtree completion prints the installed scripts, and names the shells that it knows' '
     etc=$IDTREE_SRCDIR/etc/completion && idtree completion bash >scripts.bash && cat "$etc/idtree" "$etc/idtree-http" | cmp - scripts.bash &&
     idtree completion zsh >scripts.zsh && cat "$etc/_idtree" "$etc/_idtree-http" | cmp - scripts.zsh &&
     idtree completion fish >scripts.fish && cat "$etc/idtree.fish" "$etc/idtree-http.fish" | cmp - scripts.fish &&
     test_expect_code 2 idtree completion ksh >out 2>err && test_must_be_empty out && grep "ksh.*bash, zsh or fish" err &&
     test_expect_code 2 idtree completion 2>err && grep "bash|zsh|fish" err && offers "bash zsh fish" completion "" && offers fish completion f
 '
-test_expect_success PTY 'bash puts it where the cursor is' '
+test_expect_success PTY 'bash completes the word at the cursor' '
     timeout "$WAIT_S" python3 keys.py scripts.bash "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
         "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
         "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "idtree getattr hostname "
 '
 
-# The same keys in zsh, where a key prints the line that stands there.
+# Type the same keys into a real zsh, where one more key prints the current line.
 cat >keys-zsh.py <<'EOT'
 import os, pty, select, sys, time
 pid, fd = pty.fork()
@@ -115,7 +115,7 @@ EOT
 if command -v zsh >/dev/null && command -v python3 >/dev/null; then test_set_prereq ZSH; fi
 compinit="autoload -Uz compinit; compinit -D -u"
 zsh_installed="fpath=($IDTREE_SRCDIR/etc/completion \$fpath); $compinit" zsh_printed="$compinit; eval \"\$(idtree completion zsh)\""
-test_expect_success ZSH 'so does zsh, with the installed file and with what the command prints' '
+test_expect_success ZSH 'zsh completes the word at the cursor, with the installed file and with the printed script' '
     for how in "$zsh_installed" "$zsh_printed"; do
         timeout "$WAIT_S" python3 keys-zsh.py "$how" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
             "idtree id new --format wo" "idtree id new --format words " "idtree start --topology=kar" "idtree start --topology=kary:" \
@@ -123,10 +123,10 @@ test_expect_success ZSH 'so does zsh, with the installed file and with what the 
             "idtree doc import new a-file" "idtree doc import new a-file-of-mine " || return 1
     done
 '
-# What a real fish offers, without its descriptions.
+# The words that a real fish offers, without their descriptions.
 fish_offers() { HOME=$PWD fish --no-config -c "idtree completion fish | source; complete -C \"\$argv\"" "$1" | cut -f 1 | sort | tr "\n" " "; }
 if command -v fish >/dev/null; then test_set_prereq FISH; fi
-test_expect_success FISH 'and fish offers it' '
+test_expect_success FISH 'fish offers the words' '
     while IFS="|" read -r line want; do
         got=$(fish_offers "$line") && test "$got" = "$want " || { echo "$line: $got"; return 1; }
     done <<END
@@ -142,16 +142,16 @@ END
 '
 http=$IDTREE_BUILDDIR/src/http/idtree-http
 if test -x "$http"; then test_set_prereq HTTP; fi
-test_expect_success PTY,HTTP 'so it is with options of idtree-http' '
+test_expect_success PTY,HTTP 'bash completes options of idtree-http' '
     timeout "$WAIT_S" python3 keys.py scripts.bash "$http --tok" "$http --token-file " "$http --tls-ce" "$http --tls-cert " "$http --tls-cert a-file" "$http --tls-cert a-file-of-mine "
 '
-test_expect_success ZSH,HTTP 'in zsh' '
+test_expect_success ZSH,HTTP 'zsh completes options of idtree-http' '
     for how in "$zsh_installed" "$zsh_printed"; do
         timeout "$WAIT_S" python3 keys-zsh.py "$how" "$http --tok" "$http --token-file " "$http --tls-ce" "$http --tls-cert " \
             "$http --tls-cert a-file" "$http --tls-cert a-file-of-mine " || return 1
     done
 '
-test_expect_success FISH,HTTP 'and in fish' '
+test_expect_success FISH,HTTP 'fish offers options of idtree-http' '
     test "$(fish_offers "$http --tls-c")" = "--tls-cert --tls-client-ca " && test "$(fish_offers "$http --tls-cert a-file")" = "a-file-of-mine "
 '
 test_done

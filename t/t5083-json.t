@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5083-json.t - what commands print with --json is what etc/schema says
+# t5083-json.t - the --json output of commands matches etc/schema
 test_description='JSON of commands'
 . "$(dirname "$0")/idtree-sharness.sh"
 if ! python3 -c "import jsonschema" 2>/dev/null; then
@@ -11,7 +11,7 @@ if ! python3 -c "import jsonschema" 2>/dev/null; then
 fi
 test_under_idtree 3 --topology kary:2 -o broker.modules=fluid,flake,compressor,job-ingest -o log-level=7
 
-test_expect_success 'each command prints what its schema says, and each key is described there' '
+test_expect_success 'each command prints JSON that matches its schema, and the schema describes each key' '
     python3 "$IDTREE_SRCDIR/t/json_schemas.py" >out 2>&1 || { cat out; return 1; }
 '
 test_done

@@ -4,8 +4,9 @@
 #
 # t5086-guides.t - the command blocks of README and the guides, run as they are written
 #
-# A block is what stands between ```sh and ```, or lines that are indented by four blanks.  The table below has each, by the
-# file and the beginning of its first line: how it is run, or why it cannot be run here.  A block that is in no row fails.
+# A block is the text between ```sh and ```, or lines that are indented by four blanks. The table below names each block
+# by its file and the beginning of its first line, and says how the block is run, or why it cannot be run here. A block
+# without a row in the table fails.
 test_description='command blocks of README and the guides, read from the text'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs bash curl unshare ip
@@ -18,13 +19,13 @@ test -x "$IDTREE_BUILDDIR/src/http/idtree-http" || {
     test_done
 }
 if test -z "$IDTREE_TEST_INSIDE"; then
-    # Port 8061 is free in a network of our own.
+    # In a network namespace of this test port 8061 is free.
     cd "$test_cwd" || exit 1
     test -n "$GUIDES_NET" || exec env GUIDES_NET=1 unshare -n /bin/sh -c 'ip link set lo up && exec /bin/sh "$@"' sh "$test_self" "$@"
 fi
 test_under_idtree 8 --topology kary:2 -o fluid.max-generators=4 -o broker.modules=fluid,job-ingest
 
-# How: run, run in an instance of its own (alone), or "-" and the reason why not.
+# How a block is run: run, in an instance of its own (alone), or "-" and the reason why it is not run.
 cat >table <<'END'
 README.md|$ git clone|- needs a network, and installs packages: t5080 runs scripts/quickstart
 README.md|$ idtree start|run
@@ -78,7 +79,7 @@ trace.md|with idtree|- Python
 trace.md|idtree trace|- until Ctrl-C: t5100
 END
 
-# Each block is in a file FILE-LINE, its first line is a line of "index".
+# Write each block to a file FILE-LINE, and its first line to a line of "index".
 extract() {
     rm -rf blocks && mkdir blocks && : >index
     for guide in "$IDTREE_SRCDIR"/README.md "$IDTREE_SRCDIR"/doc/guide/*.md; do
@@ -91,11 +92,11 @@ extract() {
             { finish() }' "$guide" || return 1
     done
 }
-# The rows that fit the first line of a block.
+# The rows that match the first line of a block.
 rows() { awk -F '|' -v name="$1" -v line="$2" '$1 == name && index(line, $2) == 1' table; }
-# Commands alone: of a block whose first line has a prompt the others are answers.
+# The commands of a block. If its first line has a prompt, the lines without a prompt are output.
 commands() { if head -n 1 "$1" | grep -q '^\$ '; then sed -n 's/^\$ //p' "$1"; else cat "$1"; fi; }
-# Programs that go on for ever or show a window end here by themselves.
+# Programs that run until they are interrupted, or show a window, are replaced by ones that end.
 curl=$(command -v curl) && export curl # before the one below is found
 mkdir bin && cat >bin/curl <<'END'
 #!/bin/sh
@@ -111,11 +112,11 @@ cat >bin/promtool <<'END'
 exec grep -c "^idtree_" 
 END
 chmod +x bin/*
-# The programs of a build are where README says.
+# The programs of the build are in PATH as README says.
 eval "PATH=$(sed -n 's/^ *\$ export PATH=//p' "$IDTREE_SRCDIR/README.md" | sed "s|\$PWD/build|$IDTREE_BUILDDIR|g")"
 PATH=$PWD/bin:$PATH
 export PATH
-# A block as it is written, in a new folder; what it started in the background ends with it.
+# Run a block as it is written in a new folder, and then end the jobs that it started in the background.
 paste() { # file
     rm -rf place && mkdir place && commands "$1" >place.sh && echo "== $1" &&
         (cd place && bash -e -o pipefail -c '. ../place.sh; status=$?; for job in $(jobs -p); do kill "$job"; done; wait; exit $status') >out 2>&1
@@ -123,12 +124,13 @@ paste() { # file
     ! grep -q "startctl kill 1" "$1" || { idtree startctl run 1 && wait_served 1; } || return 1
     cat out && return $status
 }
-# In an instance of its own, with /var/lib elsewhere: its last command starts that, and has commands to run here.
+# Run a block in an instance of its own, with another folder for /var/lib. The last command of the block starts the
+# instance, and gets a command to run in it.
 alone() { # file
     var=$(mktemp -d "${TMPDIR:-/tmp}/idtree-guides.XXXXXX") && cleanup "rm -rf $var" && sed "s|/var/lib|$var|" "$1" | sed "\$s|\$| -- idtree job stats|" >alone.sh && env -u IDTREE_URI bash -e alone.sh
 }
 
-test_expect_success 'each block is in the table, once' '
+test_expect_success 'each block has exactly one row in the table' '
     extract && test "$(wc -l <index)" -gt 40 &&
     while IFS="|" read -r name rest; do
         line=${rest%|*} && test "$(rows "$name" "$line" | wc -l)" = 1 || echo "no row, or several, for $name: $line"
