@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5080-bench-report.t - what programs under bench/ print, shown and compared; all of them run, whichever fails
+# t5090-bench-report.t - the output of programs under bench/ is shown and compared, and all programs run even if one
+# fails
 test_description='bench/run, bench/report and bench/peers'
 . "$(dirname "$0")/idtree-sharness.sh"
 
@@ -10,12 +11,12 @@ report=$IDTREE_SRCDIR/bench/report
 run=$IDTREE_SRCDIR/bench/run
 if ! command -v python3 >/dev/null; then
     skip_all='python3 is not installed'
-    test_expect_success 'what is not installed beside us is skipped with a sentence, in the report, too' '
+    test_expect_success 'a peer that is not installed is skipped with a message, in the report, too' '
     (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
     for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
     "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
 '
-test_expect_success 'a peer that does not work is told, and does not keep us from being measured' '
+test_expect_success 'a peer that fails is reported, and idtree is measured all the same' '
     test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
         sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
     grep "^peers: etcd: etcd did not begin to serve" err
@@ -24,7 +25,7 @@ test_done
 fi
 if command -v gnuplot >/dev/null; then test_set_prereq GNUPLOT; fi
 
-# A run that was recorded: a loop beside a measured limit, one beside a goal, a rate, sizes, and a line of one turn.
+# A recorded run: a loop with a measured limit, a loop with a goal, sizes, a rate, and a line with one turn.
 cat >old <<'END'
 {"machine":{"processor":"AMD EPYC","processors":2,"system":"Linux 6.1","compiler":"gcc 12.2.0","flags":"-g -O2"}}
 {"subject":"codecs","name":"dec read","value":9.77,"unit":"ns","better":"less","median":9.81,"p99":13.8,"rounds":2560,"warmup":17,"turns":[9.79,9.77,9.77,9.83,9.95,9.77,9.81,9.79],"limit":11.1,"limit_of":"half of strtoull","ratio":0.88,"limit_turns":[11.1,11.1,11.2,11.1,11.3,11.1,11.1,11.2]}
@@ -36,77 +37,78 @@ cat >old <<'END'
 {"subject":"pressure","name":"p99 of a request at rank 0, greedy","value":830,"unit":"us","better":"less","median":41,"p99":830,"rounds":1500,"warmup":0,"turns":[830],"limit":1200,"limit_of":"5 times the quiet one, on a machine as busy","ratio":0.692}
 END
 
-# The old run with turns, limits and value of the lines of a name FACTOR times as high; in which only turns count.
+# The old run, with the turns and the value of the lines called NAME multiplied by FACTOR, and with "limit" their
+# limits, too. Only turns are compared.
 changed() { # NAME FACTOR [limit]
     jq -c --arg name "$1" --argjson by "$2" --arg limit "${3-}" \
         'if .name == $name then (.turns, .value) |= (if type == "array" then map (. * $by) else . * $by end)
              | if $limit != "" then .limit_turns |= map (. * $by) else . end else . end' old
 }
 
-test_expect_success 'a run is a table, with units that people read' '
+test_expect_success 'the report is a table with readable units' '
     "$report" old >out && cat out && grep "^AMD EPYC, Linux 6.1, gcc 12.2.0, -g -O2" out &&
     grep "^dec read  *9.77 ns  *9.81 ns  *13.8 ns  *0.88  *11.1 ns, half of strtoull$" out &&
     grep "^one id \[3 hops\]  *273 µs  *401 µs  *2,640 µs  *31.60  *8.63 µs, a bare" out &&
     grep "^requests for one uid, 512 outstanding \[3 hops\]  *459,040 /s" out
 '
-test_expect_success 'and Markdown, of which each row has as many cells' '
+test_expect_success '--markdown prints rows with the same number of cells' '
     "$report" --markdown old >out && cat out && grep "^## broker" out &&
     grep "^| one id \[0 hops\] | 11.8 µs | 12.4 µs | 20.1 µs | 1.37 | 8.63 µs, a bare UNIX socket echo |$" out &&
     grep "^|" out | tr -cd "|\n" | sort -u >cells && test "$(cat cells)" = "|||||||"
 '
-test_expect_success 'a run beside itself is as fast' '
+test_expect_success 'a run compared with itself is equally fast' '
     "$report" old old >out && cat out && grep "^7 compared, 0 slower" out && test_must_fail grep -E "faster|only in" out
 '
-test_expect_success 'what is slower by more than turns differ is flagged, with its noise' '
+test_expect_success 'a slowdown greater than the spread of the turns is flagged, with the noise' '
     changed "f58 write" 1.05 >new && test_expect_code 1 "$report" old new >out && cat out &&
     grep "^codecs: f58 write  *8.02 ns  *8.42 ns  *1.05  *0 %" out && grep "^7 compared, 1 slower" out
 '
-test_expect_success 'a change that turns of one run show, too, is noise, whatever part of the whole it is' '
+test_expect_success 'a change within the spread of the turns of one run is noise, however many percent it is' '
     changed "one id" 1.04 >new && "$report" old new >out && cat out && grep "0 slower" out
 '
-test_expect_success 'what got slower as its limit did is the machine' '
+test_expect_success 'a slowdown that the limit shows, too, is attributed to the machine' '
     changed "dec read" 1.5 limit >new && "$report" old new >out && cat out && grep "0 slower" out &&
     changed "dec read" 1.5 >new && test_expect_code 1 "$report" old new >out && cat out && grep "^codecs: dec read" out
 '
-test_expect_success 'a limit that differs by more than that does not excuse' '
+test_expect_success 'a limit whose turns vary by more than the change does not excuse a slowdown' '
     jq -c "if .name == \"dec read\" then .limit_turns = [11,30,17,25,13,40,22,12] else . end" old >loud && changed "dec read" 1.5 limit >new &&
     test_expect_code 1 "$report" loud new >out && cat out && grep "^codecs: dec read" out
 '
-test_expect_success 'a rate that is less is slower, one that is more is faster' '
+test_expect_success 'a lower rate is slower, and a higher rate is faster' '
     changed "requests for one uid, 512 outstanding" 0.5 >new && test_expect_code 1 "$report" old new >out && cat out &&
     grep "^broker: requests for one uid.* 2.00 " out && grep "^slower" out &&
     "$report" new old >out && cat out && grep "^faster" out && grep "^broker: requests for one uid.* 0.50 " out
 '
-test_expect_success 'a line of one turn is told and not judged' '
+test_expect_success 'a line with one turn is shown but not judged' '
     changed "p99 of a request at rank 0, greedy" 9 >new && "$report" old new >out && cat out && grep "0 slower" out
 '
-test_expect_success 'turns of a program that ran again are more turns of it' '
+test_expect_success 'the turns of a program that ran again are added to its turns' '
     changed "f58 write" 1.05 >again && cat old again >twice && "$report" old twice >out && cat out && grep "^7 compared, 0 slower" out &&
     "$report" twice >out && cat out && test "$(grep -c "^f58 write" out)" -eq 1 && grep "^f58 write  *8.02 ns" out
 '
-test_expect_success 'lines that one run alone has are named, and so are two machines' '
+test_expect_success 'lines of only one run are named, and so are two different machines' '
     grep -v "dec read" old | sed "s/6.1/6.2/" >new && "$report" old new >out && cat out && grep "^only in old:" out &&
     grep "^    codecs: dec read" out && grep "two machines" out
 '
-test_expect_success 'README has the table between its markers, and is as it was elsewhere' '
+test_expect_success '--readme writes the table between its markers and keeps the rest of README' '
     printf "before\n<!-- bench/report --readme: begin -->\nold\n<!-- bench/report --readme: end -->\nafter\n" >README &&
     "$report" --readme README old && cat README && grep "^| one id from the local broker, by message | 11.8 µs | 8.63 µs, a bare UNIX socket echo | 1.37 |" README &&
     test_must_fail grep "^old" README && test "$(head -n 1 README)$(tail -n 1 README)" = beforeafter &&
     cp README before && "$report" --readme README old && test_cmp before README &&
     echo none >bare && test_expect_code 2 "$report" --readme bare old 2>err && cat err && grep "markers" err
 '
-test_expect_success 'the README of the tree is one that it can write' '
+test_expect_success '--readme can write the README of the source tree' '
     cp "$IDTREE_SRCDIR/README.md" . && chmod u+w README.md && "$report" --readme README.md old && grep "^| one id from the local broker" README.md
 '
-test_expect_success GNUPLOT 'what has three sizes is plotted, and nothing else' '
+test_expect_success GNUPLOT 'only lines with three sizes are plotted' '
     "$report" --plots plots old >out && cat out && test "$(cat out)" = plots/broker-us-hops.svg && grep "</svg>" plots/broker-us-hops.svg &&
     grep "one id" plots/broker-us-hops.svg && test "$(ls plots)" = broker-us-hops.svg
 '
-test_expect_success 'without gnuplot a sentence says why there are none' '
+test_expect_success 'without gnuplot a message says why no plot is made' '
     mkdir only && python=$(python3 -c "import sys; print (sys.executable)") &&
     PATH=$PWD/only "$python" "$report" --plots none old 2>err && cat err && grep "gnuplot is not installed" err && ! test -e none
 '
-test_expect_success 'what is no run is refused with its line' '
+test_expect_success 'invalid input is refused, and the error names its line' '
     while IFS=";" read -r line words; do
         printf "%s\n%s\n" "$(sed -n 2p old)" "$line" >bad && test_expect_code 2 "$report" bad 2>err && cat err &&
             grep "^report: bad, line 2: .*$words" err || return 1
@@ -124,7 +126,7 @@ END
     test_expect_code 2 "$report" missing 2>err && cat err && grep "missing: No such file" err &&
     head -c 100 /dev/urandom >noise && test_expect_code 2 "$report" noise && test_expect_code 2 "$report" old old old
 '
-test_expect_success 'a figure of 0 is no division by 0' '
+test_expect_success 'a figure of 0 does not cause a division by 0' '
     jq -c "if .turns then .turns |= map (0) | .value = 0 else . end" old >zero && "$report" zero >out && "$report" old zero >out &&
     test_expect_code 1 "$report" zero old >out && cat out
 '
@@ -133,25 +135,25 @@ printf '#!/bin/sh\nsed -n 2p old\n' >good
 printf '#!/bin/sh\nsed -n 3p old\nexit 7\n' >bad
 printf '#!/bin/sh\nexec sleep 1000\n' >hangs
 chmod +x good bad hangs
-test_expect_success 'one that fails and one that hangs do not keep others from running, and the end says so' '
+test_expect_success 'a program that fails or hangs does not prevent others from running, and is named at the end' '
     test_expect_code 1 env BENCH_SECONDS=1 BENCH_OUT=all "$run" ./bad ./hangs ./good >out 2>err && cat out err &&
     grep "failed: bad (exit status 7) hangs (exit status 124)" err && grep "hangs was stopped: it took more than 1 seconds" err &&
     test_cmp out all && grep "dec read" out && grep "f58 write" out && head -n 1 out | jq -e .machine.processors &&
     "$report" all
 '
-test_expect_success 'a program that is quick runs several times' '
+test_expect_success 'a program that ends early runs several times' '
     BENCH_OUT=all "$run" ./good >out 2>err && cat out err && test "$(grep -c "dec read" out)" -gt 1 && grep "all programs ran" err
 '
-test_expect_success 'what a program of ours prints is what the report takes' '
+test_expect_success 'the report accepts the output of a benchmark of idtree' '
     "$IDTREE_BUILDDIR/bench/bench-generators" >lines && cat lines && "$report" lines >out && cat out && grep "^sno, at the cap" out &&
     jq -e "(.ratio == null or .limit_of) and (.limit_turns == null or (.limit_turns | length) == (.turns | length))" lines
 '
-test_expect_success 'what is not installed beside us is skipped with a sentence, in the report, too' '
+test_expect_success 'a peer that is not installed is skipped with a message, in the report, too' '
     (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
     for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
     "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
 '
-test_expect_success 'a peer that does not work is told, and does not keep us from being measured' '
+test_expect_success 'a peer that fails is reported, and idtree is measured all the same' '
     test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
         sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
     grep "^peers: etcd: etcd did not begin to serve" err

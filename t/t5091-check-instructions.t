@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5081-check-instructions.t - instructions are counted the same each time, and what grew is told
+# t5091-check-instructions.t - instruction counts are reproducible, and growth is reported
 test_description='scripts/check-instructions'
 . "$(dirname "$0")/idtree-sharness.sh"
 
@@ -16,17 +16,17 @@ tables=$PWD/tables
 check() {
     (cd "$IDTREE_BUILDDIR" && "$IDTREE_SRCDIR/scripts/check-instructions" --tables "$tables" "$@")
 }
-# Multiply the recorded count of a name.
+# Multiply the recorded count of NAME by FACTOR.
 change() { # NAME FACTOR
     awk -v name="$1" -v by="$2" '{ n = $0; sub(/^ *[^ ]* */, "", n) } n == name { printf "%10.1f  %s\n", $1 * by, n; next } { print }' \
         recorded >"$tables"
 }
 
-test_expect_success 'without a table for this compiler nothing is compared, and it says how to make one' '
+test_expect_success 'without a table for this compiler no count is compared, and a message says how to record one' '
     printf "[compiler 1.0]\n      10.0  generator: fluid\n" >"$tables" && check >out && cat out &&
     grep "^nothing is compared: there is no table for compiler" out && grep "^    compiler 1.0" out && grep -e "--record" out
 '
-test_expect_success 'a table is recorded beside those of others' '
+test_expect_success 'a recorded table is added to the tables of other compilers' '
     check --record >out && cat out && cp "$tables" recorded && grep "^\[compiler 1.0\]" recorded && test "$(grep -c "^\[" recorded)" -eq 2 &&
     grep " generator: fluid$" recorded && grep " path: a request that is answered here$" recorded
 '
@@ -35,19 +35,19 @@ test_expect_success 'counts are the same in another environment' '
         sh -c "cd \"\$IDTREE_BUILDDIR\" && \"\$IDTREE_SRCDIR/scripts/check-instructions\" --record --tables \"$PWD/again\"" &&
     sed -n "/^\[compiler 1.0/,/^$/!p" recorded >alone && cat again && test_cmp alone again
 '
-test_expect_success 'up to 5 % more is no fault, more is' '
+test_expect_success 'growth of up to 5 % is accepted, and more is an error' '
     change "codec: f58 read" 0.97 && check >out && cat out && grep " 0 grew" out &&
     change "codec: f58 read" 0.9 && test_expect_code 1 check >out && cat out &&
     grep "^grew: codec: f58 read takes [0-9.]* instructions, [0-9.]* were recorded (+11.1 %)" out && grep "^If that is meant, record it" out
 '
-test_expect_success 'what takes less is told' '
+test_expect_success 'work that needs fewer instructions is reported' '
     change "codec: f58 read" 1.2 && check >out && cat out && grep "^shrank: codec: f58 read" out
 '
-test_expect_success 'work that is in no table, or is there no more, is told' '
+test_expect_success 'work that is missing from the table or from the program is reported' '
     sed "s/  generator: sno$/  generator: snow/" recorded >"$tables" && test_expect_code 1 check >out && cat out &&
     grep "^not recorded: generator: sno$" out && grep "^recorded, and counted no more: generator: snow$" out
 '
-test_expect_success 'without a build it says where to run it' '
+test_expect_success 'without a build an error says where to run the script' '
     test_expect_code 2 "$IDTREE_SRCDIR/scripts/check-instructions" 2>err && cat err && grep "in the folder of the build" err
 '
 test_done

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t5102-trace-flux.t - flux module trace and flux overlay trace work with brokers of idtree
-test_description='the tracers of Flux show our messages'
+test_description='the trace commands of Flux show messages of idtree'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs flux
 test_under_idtree 3
@@ -15,16 +15,16 @@ until_seen() { # FILE, pattern, command...
 }
 end() { kill $tracer && { wait $tracer || :; }; }
 
-test_expect_success 'flux module trace shows requests, responses and events as the module has them' '
+test_expect_success 'flux module trace shows the requests, responses and events of a module' '
     flux module trace fluid >log & tracer=$! &&
     until_seen log "fluid tx < fluid.ping .* success" flux ping -c 1 fluid && end &&
     grep -E "fluid rx > fluid.ping \[[0-9]+\]" log
 '
-test_expect_success 'with --full their payloads, and the sentence of an error' '
+test_expect_success 'flux module trace --full shows payloads and error messages' '
     flux module trace --full >log & tracer=$! &&
     until_seen log "nosuch" flux getattr nosuch && until_seen log "\"userid\"" flux ping -c 1 fluid && end
 '
-test_expect_success 'flux overlay trace shows links, and of one rank where it is asked' '
+test_expect_success 'flux overlay trace shows links, and only those of one rank with -r' '
     flux overlay trace -r 2 >log & tracer=$! &&
     until_seen log "rx 2 < fluid.ping .* success" flux ping -r 2 -c 1 fluid &&
     until_seen log "rx 2 c heartbeat 0" : && end && ! grep -vE " [rt]x 2 " log
