@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# access_client.py - tries what doc/design/access.md says, as the user who runs it: the first argument says what that is
+# access_client.py - test the rules of doc/design/access.md as the user who runs it; the first argument names the kind
+# of user
 #
 #     access_client.py owner|group|guest|stranger
 #         complete|requests|commands|asking|attempts|events|identity|liar|jobs|ration|documents|ticker RANK...
@@ -28,7 +29,7 @@ LAST = {"shutdown.start", "idtree shutdown"}  # end the instance: the owner does
 
 
 def table(heading):
-    """The rows under a heading: what is tried, and its columns."""
+    """The rows of the table under a heading: a command or request, and its columns."""
     with open(os.path.join(HERE, "..", "doc", "design", "access.md"), encoding="utf-8") as f:
         section = f.read().split("\n## %s\n" % heading)[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in re.findall(r"^\| `.*\|$", section, re.M)]
@@ -37,18 +38,18 @@ def table(heading):
 
 
 def offered(*words):
-    """What may follow, as the shell's completion has it of the command."""
+    """The words that may follow, according to the shell completion of the command."""
     return subprocess.run(["idtree", "complete", *words, ""], capture_output=True, check=True, text=True).stdout.split()
 
 
 def verbs(word):
-    """The commands of a group; what else may follow is no command."""
+    """The commands of a group. If a command is not a group, its completions are not commands."""
     usage = subprocess.run(["idtree", word, "-h"], capture_output=True, check=True, text=True).stdout.split("\n")[0]
     return offered(word) if " COMMAND " in usage else [""]
 
 
 def handlers():
-    """The requests that brokers and modules serve, as their sources say it."""
+    """The requests that brokers and modules serve, according to their sources."""
     for folder in "broker", "modules", "common/libidtree":
         for path, _, names in os.walk(os.path.join(HERE, "..", "src", folder)):
             for name in names:
@@ -58,14 +59,14 @@ def handlers():
 
 
 def called(words):
-    """The name that a command has in its help: idtree status is overlay status."""
+    """The name of a command in its help: idtree status is overlay status."""
     usage = subprocess.run(["idtree", *words.split(), "-h"], capture_output=True, check=False, text=True).stdout
     match = re.match(r"usage: idtree ([a-z ]*?) \[OPTION", usage)
     return match.group(1) if match else words
 
 
 def complete(column, ranks):
-    """No command, no request, no service that somebody made is without its row."""
+    """Each command, request and service has a row."""
     del column
     there = {"idtree %s " % called("%s %s" % (word, verb)) for word in offered() for verb in verbs(word)}
     tried = [row[0] + " " for row in table("Commands")]
@@ -87,7 +88,7 @@ def complete(column, ranks):
 
 
 def is_refused(c, topic, nodeid):
-    """Whether a request is answered EPERM before the next to the same service is."""
+    """True if a request is answered with EPERM before the next request to the same service is answered."""
     flags = STREAMING if topic in ("overlay.health", "ingest.watch", "log.dmesg") else 0
     tag = c.request(topic, {}, nodeid, flags)
     after = c.request(topic.split(".")[0] + ".no-such-method", {}, nodeid)
@@ -103,7 +104,7 @@ def is_refused(c, topic, nodeid):
 
 
 def hears(path, topic):
-    """All that who connects and sends a request gets."""
+    """All bytes that a client receives after it has connected and sent a request."""
     got = b""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.settimeout(PATIENCE)
@@ -121,7 +122,7 @@ def hears(path, topic):
 
 
 def strangers_requests(ranks):
-    """Wherever he knocks, with whatever: he is told that it is not for him, and nothing else."""
+    """Whatever request a stranger sends to whatever socket, the only answer is EPERM."""
     folder = os.path.dirname(os.environ["FLUX_URI"].replace("local://", ""))
     for topic, _ in table("Requests"):
         for name in "local", *("local-%d" % rank for rank in ranks):
@@ -153,7 +154,7 @@ LAUNCHER = "only the owner of the instance may ask its launcher"
 
 
 def commands(column, ranks):
-    """Those that ask a broker at each rank, all others once."""
+    """Try the commands that ask a broker at each rank, and all other commands once."""
     for rank in ranks:
         each_command(column, rank, rank == ranks[0])
 
@@ -164,7 +165,7 @@ def asking(column, ranks):
 
 
 class Door:
-    """A socket where whoever knocks is told the same, and no more."""
+    """A socket that sends the same answer to each connection, and then closes it."""
 
     def __init__(self, path, says):
         self.knocks, self.says = [], says
@@ -185,7 +186,7 @@ TRIES = 20  # as a rule the launcher is gone in one of two before it is asked
 
 
 def attempts(column, ranks):
-    """Who is refused knocks once: another time he would be refused again.  He hears why, whoever is quicker."""
+    """A refused command connects only once, and prints the reason even if the server closes the connection first."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["FLUX_URI"] = "local://%s/local-0" % folder
         broker = Door(os.path.join(folder, "local-0"), bytes([errno.EPERM]))
@@ -210,7 +211,7 @@ def is_allowed(command, says, column):
 
 
 def each_command(column, rank, alone):
-    """Try all at a rank; alone: those, too, for which a stranger needs no broker."""
+    """Try all commands at a rank; with alone also those that a stranger may run without a broker."""
     with tempfile.TemporaryDirectory() as folder:
         own = own_words(rank, folder)
         for command, says in table("Commands"):
@@ -223,7 +224,7 @@ def each_command(column, rank, alone):
 
 
 def run(command, rank, own):
-    """One command; what it printed is kept for those after it that need it."""
+    """Run a command. Its output is kept for later commands that need it."""
     env = dict(os.environ, IDTREE_URI=re.sub(r"\d+$", str(rank), os.environ["FLUX_URI"]))
     words = re.sub(r"\b(NAME|OTHER|DIR|JOB)\b", lambda m: own[m[0]], command).split()
     done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True,
@@ -247,7 +248,7 @@ def judge(command, allowed, column, rank, done):
 
 
 def ticker(column, ranks):
-    """Publish an event now and then, until stdin ends: for who waits for one."""
+    """Publish an event every 50 ms until stdin ends, for clients that wait for one."""
     with Client(ranks[0]) as c:
         while not select.select([sys.stdin], [], [], 0.05)[0]:
             check(publish(c, "tick") == 0, "the owner publishes", column)
@@ -258,7 +259,7 @@ def publish(c, topic, flags=0):
 
 
 def topics_until(c, wanted):
-    """What came until all of these have."""
+    """The topics of events that arrive until all wanted ones have arrived."""
     got = []
     while not wanted <= set(got):
         m = c.recv()
@@ -268,7 +269,7 @@ def topics_until(c, wanted):
 
 
 def events(column, ranks):
-    """What this user publishes he sees, where he may; no event of his is dropped or sneaks in."""
+    """A user who may see events sees the events that it publishes; none is dropped, and none bypasses a refusal."""
     for rank in ranks:
         bare, plain, private = ("%s.%d.%d" % (word, os.getuid(), rank) for word in ("bare", "plain", "private"))
         with Client(rank) as c, Client(rank) as other:
@@ -286,7 +287,7 @@ def events(column, ranks):
 
 
 def documents(column, ranks):
-    """Who made a document may rename and delete it, and the owner; the last rank is told, wherever he asks."""
+    """The creator and the owner may rename and delete a document at any rank, and the last rank is notified."""
     mine, his = ("d%d" % user for user in (os.getuid(), int(os.environ["OWNER"])))
     for rank in ranks:
         for nodeid in ANY, 0, rank:
@@ -305,7 +306,7 @@ def documents(column, ranks):
 
 
 def closed(c, name, nodeid):
-    """End the session of a rank under each name that it may know."""
+    """End the session of a rank under each name that the rank may know."""
     for n in name, name + ".b":
         c.rpc("compressor.close", {"document": n, "discard": True}, nodeid=nodeid)
     return all(c.rpc("compressor.stats", {"document": n}, nodeid=nodeid).aux1 == errno.ENOENT for n in (name, name + ".b"))
@@ -316,7 +317,7 @@ LOCAL = 4
 
 
 def identity(column, ranks):
-    """Rank 0 and this one know who asks."""
+    """Rank 0 and this rank know the identity of the requester."""
     for rank in ranks:
         with Client(rank) as c:
             for nodeid in rank, 0:
@@ -326,7 +327,7 @@ def identity(column, ranks):
 
 
 def liar(column, ranks):
-    """Whatever a message says, it is this user's, wherever it goes."""
+    """A message carries the identity of its real sender, whatever it claims and wherever it is sent."""
     for rank in ranks:
         with Client(rank) as c:
             for userid in 64001, 0, 64002, 0xFFFFFFFF:
@@ -345,7 +346,7 @@ def submit(c, **more):
 
 
 def jobs(column, numbers):
-    """The first two are ranks; then a job of somebody else.  Prints one of its own."""
+    """The first two numbers are ranks, the others are jobs of another user. Prints a job of this user."""
     uid = os.getuid()
     for rank in numbers[:2]:
         with Client(rank) as c:
@@ -366,7 +367,7 @@ def jobs(column, numbers):
 
 
 def ration(column, ranks):
-    """So many at once, so many in a second; who had too much is told when there are more."""
+    """The limits of ids per request and per second; a refused user is told when to try again."""
     for topic in "fluid.generate", "flax.generate", "sno.generate":
         for rank in ranks:
             with Client(rank) as c:

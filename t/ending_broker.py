@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""ending_broker.py SOCKET PATH TEXT order|crash: the broker at SOCKET, served at PATH, that ends when a client sends TEXT
+"""ending_broker.py SOCKET PATH TEXT order|crash: serve the broker at SOCKET at PATH, and end when a client sends TEXT
 
-A broker that ends in order removes its socket before it closes connections; a crash leaves the socket there.
+A broker that ends in order removes its socket before it closes connections; after a crash the socket remains.
 """
 import os
 import socket

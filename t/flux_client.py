@@ -7,9 +7,9 @@
 #   flux_client.py --list      names of the checks, one a line, each with a sentence; all but "stop", which must be the last
 #   flux_client.py NAME...     run them against the instance at FLUX_URI (of 7 brokers, kary:2); exit status 0: all hold
 #
-# What goes over the wire is made and taken apart here, with struct and json alone, from the protocol (Flux RFC 3 and 6;
-# frames as deployed brokers have them: a length in host order's magic, no NUL after topics).  So a mistake that
-# libidtree and the broker have in common shows.
+# It encodes and decodes messages only with struct and json, according to the protocol (Flux RFC 3 and 6; frames as
+# deployed brokers use them: a length in host byte order after the magic, no NUL after topics). Therefore it finds
+# mistakes that libidtree and the broker have in common.
 import base64
 import errno
 import json
@@ -175,7 +175,7 @@ class Client:
         return m
 
     def fence(self):
-        """Whatever was sent to this broker before has been seen when this returns; what came meanwhile."""
+        """Wait until the broker has processed everything sent before, and return the messages that arrived meanwhile."""
         tag, early = self.request("broker.ping", {}), []
         while True:
             m = self.recv()
@@ -189,7 +189,7 @@ def attr(c, name, **more):
 
 
 def hosts(text):
-    """A host list as Flux's clients read it: names between commas, numbers in brackets."""
+    """Parse a host list as Flux's clients do: names separated by commas, numbers in brackets."""
     names = []
     for word in re.findall(r"[^,\[]+(?:\[[^]]*\])?", text):
         m = re.match(r"(.*)\[(.*)\]$", word)
@@ -210,7 +210,7 @@ def ping_payload(**more):
 
 
 def check_ping():
-    """ping of any rank answers with what was sent, the way, the asker, the rank"""
+    """ping of any rank returns the payload, the route, the user id and roles of the requester, and the rank"""
     with Client() as c:
         for rank in range(SIZE):
             a = c.ask("broker.ping", ping_payload(pad="p" * 300), nodeid=rank)
@@ -223,7 +223,7 @@ def check_ping():
 
 
 def check_ping_services():
-    """ping of the broker and of modules, at any rank"""
+    """ping reaches the broker and the modules of any rank"""
     with Client(5) as c:
         for name in "broker", "fluid":
             check(c.ask(name + ".ping", ping_payload())["rank"] == 5, "it is this broker's:", name)
@@ -231,7 +231,7 @@ def check_ping_services():
 
 
 def check_ping_errors():
-    """a rank or a service that is not there is told at once"""
+    """a request to a rank or service that does not exist fails immediately"""
     with Client(2) as c:
         c.refuse(errno.EHOSTUNREACH, "broker.ping", ping_payload(), nodeid=SIZE)
         c.refuse(errno.EHOSTUNREACH, "broker.ping", ping_payload(), nodeid=ANY - 1)
@@ -258,7 +258,7 @@ ASKED = """rank size version hostname hostlist security.owner instance-level loc
 
 
 def check_attributes():
-    """each attribute that Flux's clients ask for has a value that they can read, on each rank"""
+    """each attribute that Flux's clients ask for has a value that they can parse, on each rank"""
     for rank in range(SIZE):
         with Client(rank) as c:
             a = {n: attr(c, n) for n in ASKED.split() if n != "statedir" and (n != "tbon.endpoint" or rank < 3)}
@@ -277,7 +277,7 @@ def check_attributes():
 
 
 def check_attribute_list():
-    """each attribute in the list can be got, and is flagged as immutable or not"""
+    """each attribute in the list can be read, and is flagged as immutable or not"""
     with Client(4) as c:
         names = c.ask("attr.list")["names"]
         check(len(set(names)) == len(names) and "size" in names and "fluid.lease" in names, "the list:", names)
@@ -291,7 +291,7 @@ def check_attribute_list():
 
 
 def check_attribute_set():
-    """an attribute is set where that is allowed"""
+    """an attribute can be set if it is mutable"""
     with Client(1) as c:
         old = attr(c, "log-stderr-level")
         check(c.ask("attr.set", {"name": "log-stderr-level", "value": "2"}) is None, "the answer is empty")
@@ -305,7 +305,7 @@ def check_attribute_set():
 
 
 def check_config():
-    """config.get, which flux config, flux shutdown and others ask, is answered on each rank: nothing is configured"""
+    """config.get, which flux config, flux shutdown and others request, returns an empty configuration on each rank"""
     for rank in 0, 4:
         with Client(rank) as c:
             for payload in None, {}:
@@ -321,7 +321,7 @@ def module_names(c):
 
 
 def check_module_list():
-    """module list has all that flux module list -l shows"""
+    """module list returns all fields that flux module list -l shows"""
     with Client(3) as c:
         mods = {m["name"]: m for m in c.ask("module.list")["mods"]}
         m = mods["fluid"]
@@ -331,7 +331,7 @@ def check_module_list():
 
 
 def check_module_life():
-    """a module is removed and loaded again, on one rank; what cannot be is told"""
+    """a module is removed and loaded again on one rank; impossible requests fail with an error"""
     with Client(6) as c:
         c.refuse(errno.EEXIST, "module.load", {"path": "fluid", "args": [], "exec": False})
         c.refuse(errno.ENOENT, "module.load", {"path": "nosuch", "args": [], "exec": False},
@@ -347,7 +347,7 @@ def check_module_life():
 
 
 def check_module_next_life():
-    """what is asked of a module that left something for its next life waits for that, and fails when none comes"""
+    """requests to a module that left a handover wait for its reload, and fail if it is not loaded again"""
     with Client(6) as c:
         c.ask("module.remove", {"name": "fluid"})
         check("fluid" not in module_names(c), "it is gone:", module_names(c))
@@ -365,7 +365,7 @@ def check_module_next_life():
 
 
 def check_module_stats():
-    """module stats: counters, rusage, clear by request and by event"""
+    """module stats returns counters and rusage, and a request or an event clears the counters"""
     with Client(1) as c:
         check(c.ask("fluid.generate", {"count": 3}), "ids")
         check(c.ask("fluid.stats-get")["ids"] >= 3, "they are counted")
@@ -390,7 +390,7 @@ def publish(c, topic, payload=None, flags=0):
 
 
 def check_events():
-    """events reach who subscribed to a prefix, on any rank, in sequence"""
+    """events reach subscribers to a prefix, on any rank, in sequence"""
     with Client(6) as sub, Client(3) as pub:
         sub.ask("event.subscribe", {"topic": "a.b"})
         first = publish(pub, "a.b", b'{"x":1}\0')
@@ -412,7 +412,7 @@ def check_events():
 
 
 def check_event_messages():
-    """an event message of a client is published, from any rank; no answer comes"""
+    """an event message from a client is published, from any rank, without a response"""
     with Client(5) as c:
         c.ask("event.subscribe", {"topic": ""})
         c.send(Message(EVENT, "bare.one", {"k": 1}))
@@ -424,7 +424,7 @@ def check_event_messages():
 
 
 def check_event_errors():
-    """what is no event is refused"""
+    """an invalid event is refused"""
     with Client(1) as c:
         for payload in {"topic": 1}, {"topic": "x", "flags": 1}, {"topic": "x", "flags": 0, "payload": "=="}, {}:
             c.refuse(errno.EPROTO, "event.publish", payload, nodeid=0)
@@ -440,7 +440,7 @@ def walk(tree):
 
 
 def check_topology():
-    """the topology is the whole tree, or a subtree, whoever is asked"""
+    """overlay.topology returns the whole tree or a subtree"""
     with Client(4) as c:
         tree = c.ask("overlay.topology", {"rank": 0}, nodeid=0)
         check(tree["rank"] == 0 and walk(tree) == SIZE, "the tree:", tree)
@@ -459,7 +459,7 @@ def health_walk(c, rank):
 
 
 def check_health():
-    """the health of all ranks is found by walking the tree"""
+    """walking the tree by overlay.health reaches all ranks"""
     with Client(6) as c:
         check(health_walk(c, 0) == SIZE, "all ranks")
         state = c.ask("state-machine.get")
@@ -471,7 +471,7 @@ def startctl(*args):
 
 
 def check_health_stream():
-    """overlay.health as a stream, as flux overlay status --wait asks, tells each change, until the asker goes"""
+    """the overlay.health stream of flux overlay status --wait sends each change until the client disconnects"""
     with Client() as c:
         tag = c.request("overlay.health", nodeid=0, flags=STREAMING)
         for args, status in ((), "full"), (("kill", "6"), "degraded"), (("run", "6"), "full"):
@@ -483,7 +483,7 @@ def check_health_stream():
 
 
 def check_stop():
-    """what flux shutdown asks is answered; shutdown.start as a stream ends with ENODATA, then the connection ends"""
+    """the requests of flux shutdown are answered; the shutdown.start stream ends with ENODATA, then the connection ends"""
     with Client() as c:
         c.refuse(errno.ENOENT, "attr.get", {"name": "content.dump"})
         c.refuse(errno.ENOSYS, "kvs.getroot", {"namespace": "primary"})
@@ -519,7 +519,7 @@ def backlog(c):
 
 
 def check_log():
-    """a line that is appended is in the log, as it was sent, and gone when that is cleared"""
+    """a line that is appended appears unchanged in the log, and disappears when the log is cleared"""
     with Client(2) as c:
         c.send(Message(REQUEST, "log.append", log_line("hello, world"), aux1=ANY))
         check(c.fence() == [], "log.append is never answered")
@@ -530,7 +530,7 @@ def check_log():
 
 
 def check_log_follow():
-    """who follows the log gets new lines until he goes"""
+    """a client that follows the log receives new lines until it disconnects"""
     with Client(3) as writer:
         with Client(3) as c:
             tag = dmesg(c, follow=True, nobacklog=True)
@@ -557,7 +557,7 @@ def f58(s):
 
 
 def check_generate():
-    """fluid.generate gives what was asked for: different ids, in order, of the generator of the rank asked"""
+    """fluid.generate returns as many ids as requested, unique and in order, also when another rank is asked"""
     seen = set()
     with Client(4) as c:
         for rank in list(range(SIZE)) + [ANY]:
@@ -574,7 +574,7 @@ def check_generate():
 
 
 def check_generate_errors():
-    """nonsense is refused with a sentence"""
+    """invalid requests are refused with a message"""
     with Client() as c:
         for count in 0, -1, 65537, 1 << 40, 1.5, "3", None, True, []:
             c.refuse(errno.EINVAL, "fluid.generate", {"count": count}, text="1 .* 65536")
@@ -583,7 +583,7 @@ def check_generate_errors():
 
 
 def check_block():
-    """fluid.block is the same in binary: after an id, ids above it"""
+    """fluid.block returns ids in binary form, all above a given id"""
     with Client(3) as c:
         after = 0
         for count in 1, 1500, 2:
@@ -600,7 +600,7 @@ def check_block():
 
 
 def check_service():
-    """a client adds a service; others on its rank and below are routed to it, and back"""
+    """a client adds a service; requests from its rank and from ranks below it reach it, and responses return"""
     with Client(1) as server, Client(3) as c:
         check(server.ask("service.add", {"service": "mine"}) is None, "added")
         with Client(1) as other:
@@ -619,7 +619,7 @@ def check_service():
 
 
 def check_service_limit():
-    """a client adds 64 services, each with a name as long as may be, and others go on"""
+    """a client adds 64 services with names of the maximum length, and other clients are not affected"""
     names = ["%064d" % i for i in range(65)]
     with Client(1) as server, Client(1) as other:
         for name in names[:64]:
@@ -631,7 +631,7 @@ def check_service_limit():
 
 
 def check_service_stream():
-    """a stream of answers passes in order, up to its end"""
+    """a stream of responses arrives in order, up to its end"""
     with Client(0) as server, Client(6) as c:
         server.ask("service.add", {"service": "many"})
         tag = c.request("many.get", {}, flags=STREAMING)
@@ -645,7 +645,7 @@ def check_service_stream():
 
 
 def check_service_gone():
-    """when a server goes its requests fail; when a client goes its servers are told"""
+    """when a server disconnects, its requests fail; when a client disconnects, its servers are notified"""
     with Client(3) as c:
         with Client(1) as server:
             server.ask("service.add", {"service": "brief"})
@@ -668,7 +668,7 @@ def check_service_gone():
 
 
 def check_tags():
-    """tags may be used again, and by several clients at once"""
+    """matchtags may be reused, and used by several clients at the same time"""
     with Client(5) as a, Client(5) as b:
         for c in a, b, a, b:
             c.send(Message(REQUEST, "broker.ping", ping_payload(seq=id(c)), aux1=0, aux2=1))
@@ -679,7 +679,7 @@ def check_tags():
 
 
 def check_no_tag():
-    """who asks with matchtag 0 and wants an answer gets it, also that nobody serves it (RFC 6)"""
+    """a request with matchtag 0 that wants a response gets one, also if no service matches (RFC 6)"""
     with Client(5) as c:
         for topic, rank, errnum in (
             ("broker.ping", 6, 0),
@@ -697,7 +697,7 @@ def check_no_tag():
 
 
 def check_pipelining():
-    """a thousand requests in one piece, or in bytes, are answered each once"""
+    """each of a thousand requests sent in one piece, and a request sent byte by byte, is answered once"""
     with Client(2) as c:
         frames = b"".join(Message(REQUEST, "broker.ping", {"seq": i}, aux1=i % SIZE, aux2=i + 1).encode()
                           for i in range(1000))
@@ -710,7 +710,7 @@ def check_pipelining():
 
 
 def check_large():
-    """a megabyte goes through the tree and back, and as an event to all"""
+    """a payload of one megabyte passes through the tree and back, and as an event"""
     with Client(3) as c:
         pad = "x" * (1 << 20)
         check(c.ask("broker.ping", ping_payload(pad=pad), nodeid=6)["pad"] == pad, "unharmed")
@@ -720,7 +720,7 @@ def check_large():
 
 
 def check_garbage():
-    """who sends garbage is disconnected; nobody else notices"""
+    """a client that sends garbage is disconnected; other clients are not affected"""
     frame = Message(REQUEST, "broker.ping", {}, aux1=ANY, aux2=1).encode()
     with Client(4) as witness:
         for data in (b"GET / HTTP/1.0\r\n\r\n", frame[:4] + b"\xff\xff\xff\xff", frame[:8] + b"\0" * (len(frame) - 8),
@@ -734,7 +734,7 @@ def check_garbage():
 
 
 def check_gone_in_the_middle():
-    """clients that go with requests under way leave the broker as it was"""
+    """clients that disconnect with requests in flight leave no pending requests behind"""
     with Client() as c:
         for i in range(50):
             with Client(5) as brief:
@@ -748,7 +748,7 @@ def check_gone_in_the_middle():
 
 
 def check_protocol_errors():
-    """a payload that is missing, malformed or lacks a key is told so; keys that are not known do no harm"""
+    """a payload that is missing, malformed or lacks a key is refused with a message; unknown keys are ignored"""
     with Client(1) as c:
         for topic in "attr.get", "attr.set", "module.load", "module.remove", "event.subscribe", "overlay.topology":
             for payload in None, b"\0", b"{}", {}, b"[1]\0":
@@ -760,7 +760,7 @@ def check_protocol_errors():
 
 
 def check_guests():
-    """the owner acts for a guest: who that is is passed on, and what is the owner's is refused"""
+    """the owner may act for a guest: the identity of the guest is forwarded, and requests for the owner are refused"""
     guest = {"userid": 4321, "roles": USER}
     with Client(3) as c:
         for rank in 3, 0:
@@ -800,13 +800,13 @@ WORDS = OWNER, USER | OWNER, BROKER, OWNER | BROKER, OWNER | LOCAL | BROKER, 0xF
 
 
 def topics_between_brokers():
-    """those whose row in the table of access is for brokers, from the source"""
+    """the topics whose row in the access table is for brokers, from the source"""
     with open(os.path.join(HERE, "..", "src", "common", "libmsg", "access.c"), encoding="utf-8") as f:
         return re.findall(r'{ "([a-z.-]+)", ACCESS_(?:BROKER|BESIDE) }', f.read())
 
 
 def check_roles_in_one_place():
-    """no row of a table of handlers has roles of its own, and each topic is in the table of access"""
+    """no row of a table of handlers has its own roles, and each topic is in the access table"""
     with open(os.path.join(HERE, "..", "src", "common", "libmsg", "access.c"), encoding="utf-8") as f:
         table = re.findall(r'{ "([a-z.-]+)", ACCESS_', f.read())
     row = re.compile(r'IDT_MSGTYPE_REQUEST[^"{}]*"([a-z.-]+)",([^{}]*)}')
@@ -823,7 +823,7 @@ def check_roles_in_one_place():
 
 
 def check_between_brokers():
-    """what is between brokers is refused to clients, whatever they say and wherever they send it"""
+    """requests between brokers are refused to clients, whatever roles they claim and wherever they send them"""
     rows, here = sorted(topics_between_brokers()), sorted(topic for topic, _ in BETWEEN_BROKERS)
     check(rows == here, "each topic that asks for BROKER is tried here:", rows, here)
     for rank in 0, 1, 3, 6:
@@ -853,7 +853,7 @@ def clock(c, rank):
 
 
 def check_after():
-    """no client moves a clock by what its ids must be above, wherever it asks and whatever it says it is"""
+    """no client moves a clock by requesting ids above a far future one, on any rank and with any claimed roles"""
     years = 30 * 365 * 86400 * 1000
     with Client(3) as c:
         for rank in range(SIZE):
@@ -876,7 +876,7 @@ def last_id(m):
 
 
 def check_turns():
-    """who asks for much does not hold up who asks for little"""
+    """a client that requests many ids does not delay a client that requests few"""
     with Client(3) as greedy, Client(3) as modest:
         await_that(lambda: modest.ask("fluid.info", nodeid=3)["state"] == "active", "rank 3 has a lease")
         for _ in range(30):
@@ -889,7 +889,7 @@ def check_turns():
 
 
 def check_masks():
-    """no client ends the requests of another by writing his route into a message"""
+    """a client cannot end the requests of another client by copying its route into a message"""
     with Client(3) as victim, Client(3) as thief:
         await_that(lambda: victim.ask("fluid.info", nodeid=3)["state"] == "active", "rank 3 has a lease")
         thief.ask("service.add", {"service": "thief"})
@@ -906,7 +906,7 @@ def check_masks():
 
 
 def check_impostor():
-    """a client that serves in a module's name gets what clients ask, and nothing that is between brokers: that goes up"""
+    """a client that serves under the name of a module gets requests of clients, but none between brokers: those go up"""
     with Client(1) as c, Client(3) as below:
         c.ask("module.remove", {"name": "compressor"}, nodeid=1)
         c.ask("service.add", {"service": "compressor"})
@@ -931,7 +931,7 @@ def check_impostor():
 
 
 def check_stand_in():
-    """no client takes the place of a module that left something; what is between brokers goes up, past who stands in"""
+    """no client takes the name of a module that left a handover; requests between brokers go up past its rank"""
     with Client(1) as c, Client(3) as below:
         c.ask("module.remove", {"name": "fluid"}, nodeid=1)
         c.refuse(errno.EEXIST, "service.add", {"service": "fluid"})

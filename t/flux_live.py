@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# flux_live.py - run the recorded commands of a stock Flux client as they are, and compare what they print
+# flux_live.py - run the recorded commands of a stock Flux client unchanged, and compare their output
 #
 #   flux_live.py VECTORS       one line a command, "ok" or "not ok"; exit status 0: all are as recorded
 #
-# flux-client.json holds commands with their exit status and what they printed when they talked to flux-core.  Here the
-# installed flux command runs them against the broker at FLUX_URI (one of 3).  What they print must be the same but for
-# what differs from run to run (plain ()), and from broker to broker (OTHERWISE, SENTENCES).
+# flux-client.json holds commands with their exit status and their output against flux-core. Here the installed flux
+# command runs them against the broker at FLUX_URI (one of 3). The output must be the same except for the parts that
+# differ from run to run (plain ()), and from broker to broker (OTHERWISE, SENTENCES).
 import json
 import os
 import re
@@ -22,7 +22,7 @@ STRANGE, OURS = "heartbeat", "fluid"  # the recording talks to a module that idt
 
 
 def plain(text):
-    """What is left of a text when times, numbers of events, ways, users and hosts are taken out."""
+    """A text with placeholders for times, event numbers, routes, users and hosts."""
     for pattern, word in (
         (re.escape(socket.gethostname()), "vm"),
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "DATE"),
@@ -41,7 +41,7 @@ def is_number(text):
 
 
 def has_asked(text):
-    """The attributes that clients ask for are in the list (protocol.md, section 4)."""
+    """The list has the attributes that clients ask for (protocol.md, section 4)."""
     return {"hostlist", "instance-level", "rank", "size", "security.owner", "tbon.topo"} <= set(text.split())
 
 
@@ -56,7 +56,7 @@ def is_counters(text):
 
 
 def has_line(text):
-    """Brokers may have something to say, too."""
+    """The log has the line; it may also have lines of brokers."""
     return any(line.endswith("logger.notice[0]: hello") for line in text.splitlines())
 
 
@@ -64,7 +64,7 @@ def names_versions(text):
     return [line.split(":")[0] for line in text.splitlines()][:4] == ["commands", "libflux-core", "broker", "FLUX_URI"]
 
 
-# What only has a form, for each broker tells its own.
+# Output that differs between the two brokers: only its form is checked.
 OTHERWISE = {
     "dmesg": has_line,
     "getattr log-stderr-level": is_number,
@@ -75,7 +75,7 @@ OTHERWISE = {
     "version": names_versions,
 }
 
-# Errors that idtree tells in sentences of its own; of Flux there is the text of the errno, or less.
+# Errors for which idtree has its own messages; Flux prints the text of the errno, or less.
 SENTENCES = {
     "module load nosuch": "flux-module: load nosuch: module not found in search path: there is no nosuch.so in ",
     "module load " + OURS: "flux-module: load %s: a module %s is loaded already: " % (OURS, OURS),
@@ -89,7 +89,7 @@ def subscribers():
 
 
 def publish_for(args, before):
-    """The recorded subscriber gets one event, when he is there."""
+    """Publish one event for the recorded subscriber after it has subscribed."""
     end = time.monotonic() + PATIENCE
     while subscribers() <= before:
         if time.monotonic() > end:

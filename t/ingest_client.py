@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# ingest_client.py - clients of job ingest that ask for what they should not, with messages that they make themselves
+# ingest_client.py - clients of job ingest that send invalid requests, with messages that they build themselves
 #
 #   ingest_client.py NAME...   run these checks (functions of that name below) against the instance at FLUX_URI;
 #                              exit status 0: all hold
@@ -35,7 +35,7 @@ def jobs(c):
 
 
 class Consumer:
-    """A client of its own, that watches."""
+    """A consumer with its own connection."""
 
     def __init__(self, **request):
         self.c = Client()
@@ -49,7 +49,7 @@ class Consumer:
 
 
 def types():
-    """What is of a wrong type is refused, and nothing is done."""
+    """A request with a value of a wrong type is refused, and changes nothing."""
     c = Client()
     for plain in 5, None, True, ["x"]:
         c.refuse(errno.EINVAL, SUBMIT, {"jobspec": plain}, text="jobspec: must be an object, or a string")
@@ -67,7 +67,7 @@ def types():
 
 
 def foreign():
-    """Nobody confirms for another one's consumer."""
+    """A client cannot confirm jobs for a consumer of another client."""
     c = Client()
     c.ask(SUBMIT, {"J": wrap(JOBSPEC), "urgency": 16, "flags": 0})
     consumer = Consumer(window=1)
@@ -82,7 +82,7 @@ def foreign():
 
 
 def long():
-    """A request that no jobspec needs is not even parsed; one that waits takes no more than its job."""
+    """A request larger than any jobspec needs is refused unparsed; a waiting request keeps only its job."""
     c = Client()
     c.refuse(errno.EMSGSIZE, SUBMIT, {"J": wrap(JOBSPEC), "beside": "x" * (5 << 20)}, text="the limit is [0-9]*")
     c.refuse(errno.EMSGSIZE, SUBMIT, {"J": wrap({"x": "x" * (2 << 20)})}, text="J: payload: must have at most")
@@ -93,7 +93,7 @@ def broker_kib():
 
 
 def memory():
-    """Requests wait (nothing makes ids) without what they had beside their job."""
+    """Waiting requests (no ids are made) keep only their jobs in memory, without other keys of the request."""
     c = Client()
     before = broker_kib()
     request = {"J": wrap(JOBSPEC), "urgency": 16, "flags": 0, "beside": "x" * (1 << 20)}
@@ -105,7 +105,7 @@ def memory():
 
 
 def damaged():
-    """A consumer of what cannot be read is told."""
+    """A consumer of an unreadable record gets an error."""
     c = Consumer()
     m = c.next()
     check(m.aux1 == errno.EBADMSG and "damaged (its record of job" in m.text(), "it is told:", m.aux1, m.text())
@@ -113,7 +113,7 @@ def damaged():
 
 
 def unusable():
-    """Where there is no store all say why."""
+    """Without a usable store, each request fails and names the reason."""
     c = Client()
     for topic, request in ("watch", {}), ("ack", {"id": 5}), ("get", {"id": 5}), ("list", {}):
         c.refuse(errno.EIO, "ingest." + topic, request, flags=STREAMING, text="ingest.sqlite: damaged")
@@ -121,7 +121,7 @@ def unusable():
 
 
 def tidying():
-    """On a full disk what is to be cleared away waits between tries."""
+    """On a full disk, cleaning up is retried with pauses in between."""
     c = Client()
     c.ask("ingest.list", {})
     tries = lambda: c.ask("job-ingest.stats-get", {})["root"]["failed"]
@@ -132,7 +132,7 @@ def tidying():
 
 
 class Loop(threading.Thread):
-    """A client that asks again and again: 'window' requests are under way, and each answer brings the next."""
+    """A client that sends requests in a loop: 'window' of them are in flight, and each answer triggers the next."""
 
     def __init__(self, topic, request, window=1, rank=0):
         super().__init__(daemon=True)
@@ -161,7 +161,7 @@ class Loop(threading.Thread):
 
 
 def starving():
-    """Consumers are shown jobs while others keep rank 0 busy: with submissions, with reads."""
+    """Consumers receive jobs while other clients keep rank 0 busy with submissions or with reads."""
     owner = Client()
     job = owner.ask(SUBMIT, {"jobspec": JOBSPEC})["fluid"]
     for topic, request in (SUBMIT, {"jobspec": JOBSPEC}), ("ingest.get", {"id": job}):

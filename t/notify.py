@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# notify.py FILE COMMAND... - run a command as a manager of services does, write what it is told into FILE, and exit as it does
+# notify.py FILE COMMAND... - run a command like a service manager, write its notifications to FILE, and exit with its
+# exit status
 import os
 import signal
 import socket
@@ -10,7 +11,8 @@ import sys
 
 path = os.path.join(os.getcwd(), "notify.%d" % os.getpid())
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-# The name may not be longer than a socket's address: a link to its folder would do, but the tests' folders are short.
+# The path must fit into the address of a socket. The folders of tests are short enough; a long one would need a
+# symbolic link.
 listener.bind(path)
 child = subprocess.Popen(sys.argv[2:], env=dict(os.environ, NOTIFY_SOCKET=path))
 for number in (signal.SIGTERM, signal.SIGINT):

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# quota_client.py - users who want more than they may have, over as many connections as they like
+# quota_client.py - users who exceed their quotas over several connections
 #
 #   quota_client.py NAME...   run these checks (functions of that name below) against the instance at FLUX_URI; exit
 #                             status 0: all hold
 #
-# The owner acts for the users: its messages name them and their roles (Flux RFC 3).
+# The owner sends the messages for the users: they carry the users' ids and roles (Flux RFC 3).
 import errno
 import os
 import subprocess
@@ -20,7 +20,7 @@ ONE, OTHER = {"userid": 1000, "roles": USER}, {"userid": 1001, "roles": USER}
 
 
 def send(clients, n, topic, payload, flags=0, **who):
-    """Send 'n' requests, each over the next of the connections.  Returns them as pairs: connection, tag."""
+    """Send 'n' requests, in turn over the connections. Returns pairs of a connection and a tag."""
     return [(c, c.request(topic, payload, flags=flags, **who)) for c in (clients[i % len(clients)] for i in range(n))]
 
 
@@ -33,7 +33,7 @@ def refused(c, errnum, topic, payload, flags=0, **who):
 
 
 def subscriptions():
-    """A guest has 64 subscriptions over all connections; others have theirs."""
+    """A guest may have 64 subscriptions over all connections; other users have their own."""
     clients = [Client() for _ in range(4)]
     for m in answers(send(clients, 64, "event.subscribe", {"topic": "x"}, **ONE)):
         check(m.aux1 == 0, "64 are taken:", m.text())
@@ -48,7 +48,7 @@ def subscriptions():
 
 
 def followers():
-    """A guest follows the health 8 times over all connections."""
+    """A guest may have 8 streams of the health over all connections."""
     clients = [Client() for _ in range(4)]
     for m in answers(send(clients, 8, "overlay.health", {}, STREAMING, **ONE)):
         check(m.aux1 == 0, "8 are taken:", m.text())
@@ -61,7 +61,7 @@ def followers():
 
 
 def surveys():
-    """A guest has 4 surveys under way, which rank 1 holds up."""
+    """A guest may have 4 reductions in flight; here they wait for rank 1, which is stopped."""
     clients = [Client() for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "1"])
     asked = send(clients, 4, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
@@ -76,7 +76,7 @@ def surveys():
 
 
 def traces():
-    """A guest has 4 traced requests under way from rank 1, which rank 0 holds up."""
+    """A guest may have 4 traced requests in flight from rank 1; here they wait for rank 0, which is stopped."""
     clients = [Client(1) for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "0"])
     asked = send(clients, 4, "fluid.trace", {"count": 1}, **ONE)
@@ -90,7 +90,7 @@ def traces():
 
 
 def held_at_rank_1(topic, payload, most, text):
-    """Of 64 requests that may wait at rank 1, which rank 0 holds up, a guest has 'most' over all connections."""
+    """Of the 64 requests that may wait at rank 1, a guest may have 'most' over all connections. Rank 0 is stopped."""
     clients = [Client(1) for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "0"])
     asked = send(clients, most, topic, payload, **ONE)
@@ -105,12 +105,12 @@ def held_at_rank_1(topic, payload, most, text):
 
 
 def waiting():
-    """Others have a half of fluid.max-waiting, and one guest a half of that."""
+    """Users other than the owner share half of fluid.max-waiting, and one guest may have half of that."""
     held_at_rank_1("fluid.generate", {"count": 1}, 16, "fluid.max-waiting")
 
 
 def watermarks():
-    """One guest has an eighth of fluid.max-waiting."""
+    """One guest may have an eighth of fluid.max-waiting."""
     held_at_rank_1("fluid.watermark", {}, 8, "user 1000")
 
 
@@ -121,7 +121,7 @@ def set_disk(how):
 
 
 def reads():
-    """A guest has 16 reads that wait for rank 0's disk, and the owner's is not behind them."""
+    """A guest may have 16 reads that wait for the disk of rank 0; the owner's read does not queue behind them."""
     c, late = Client(), Client()
     job = c.ask(SUBMIT, {"jobspec": JOBSPEC})["fluid"]
     set_disk(3)
@@ -140,7 +140,7 @@ def reads():
 
 
 def submissions():
-    """A guest has an eighth of ingest.max-waiting, which is 64; all wait for ids."""
+    """A guest may have an eighth of ingest.max-waiting, which is 64; all requests wait for ids."""
     clients = [Client() for _ in range(4)]
     asked = send(clients, 8, SUBMIT, {"jobspec": JOBSPEC}, **ONE)
     waiting = lambda: Client().ask("job-ingest.stats-get", {})["entry"]["jobs"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""trace_client.py slow|far|deaf|nonsense|many|rude - tracers that a broker must bear, inside of an instance of two brokers
-trace_client.py way|combined|malformed|spans - the way of requests, in a chain of three where rank 0 alone makes ids
+"""trace_client.py slow|far|deaf|nonsense|many|rude - badly behaved tracers, inside an instance of two brokers
+trace_client.py way|combined|malformed|spans - traces of requests, in a chain of three where only rank 0 makes ids
 """
 import errno
 import json
@@ -22,7 +22,7 @@ def ping(n=1):
 
 
 def slow(at=0, nodeid=ANY):
-    """Lines are lost from when the window is full; what was lost and what came are all that passed."""
+    """Lines are lost while the window is full; the number lost and the lines shown add up to all messages."""
     with Client(at) as c:
         c.request("broker.trace", {"window": WINDOW, "topic_glob": "fluid.ping", "id": 7}, nodeid, STREAMING)
         shown, unread, lost = [], 0, 0
@@ -54,7 +54,7 @@ def far():
 
 
 def deaf():
-    """It gets what its socket takes, the broker keeps no more for it than for others, and others are served."""
+    """A tracer that does not read fills its socket; the broker buffers no more than for others, and serves them."""
     with Client() as c:
         c.request("module.trace", {"typemask": 15, "topic_glob": "*", "names": [], "full": True}, ANY, STREAMING)
         ping(2000)
@@ -73,7 +73,7 @@ def nonsense():
 
 
 def fill(clients):
-    """Ask for as many streams as there may be; the last is refused."""
+    """Request streams up to the limit; returns the answer that refuses the last."""
     for c in clients:
         tag = c.request("overlay.trace", {"topic_glob": "no.such"}, ANY, STREAMING)
         after = c.request("broker.stats-get")
@@ -100,7 +100,7 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 def sound(answer, rank, count, trace=TRACE, span=SPAN):
-    """The hops of an answer go from 'rank' to rank 0, each the child of the one before."""
+    """The hops of an answer go from 'rank' to rank 0, and each is the child of the previous one."""
     hops = answer["trace"]
     check(sum(n for _, n in answer["runs"]) == count, "so many ids:", answer)
     check(answer["trace_id"] == trace, "the trace is who asked's:", answer)
@@ -129,7 +129,7 @@ def way():
 
 
 def combined():
-    """What goes up together is answered to each with his own trace, and a request without one with none."""
+    """Requests that are forwarded together get separate traces, and a request without a trace gets none."""
     with Client(2) as c:
         tags = {}
         for i in range(60):
@@ -151,7 +151,7 @@ def combined():
 
 
 def rude():
-    """A topic and a payload that a terminal would obey, or take for a line of its own."""
+    """A topic and a payload that could control a terminal or imitate another line of output."""
     with Client() as c:
         c.request("x.\x1b]0;title\x07\x7f\u009b31m\n12:00:00.000000 rude", {"a": "\x1b[31m\x7f\u009b31m"}, ANY)
         c.recv()
@@ -174,7 +174,7 @@ def malformed():
 
 
 def spans():
-    """Lines of OTLP's JSON: one trace each, whose spans are each the child of another."""
+    """Lines of OTLP JSON: one trace each, in which each span is the child of another."""
     with open(sys.argv[2], encoding="utf-8") as f:
         lines = [json.loads(line) for line in f]
     check(len(lines) == 2, "a line for each request:", len(lines))
