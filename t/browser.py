@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""browser.py - a headless Chromium that a test drives, over the DevTools protocol on a pipe"""
+"""browser.py - a headless Chromium that a test controls by the DevTools protocol over a pipe"""
 import base64
 import contextlib
 import json
@@ -18,18 +18,18 @@ from png_pack import pack
 PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome")
 WAIT_S = float(os.environ.get("WAIT_S", "300"))
 
-# The DevTools protocol's names of keys that are no characters.
+# The names of non-character keys in the DevTools protocol.
 VIRTUAL = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35, "Enter": 13,
            "Tab": 9}
 
 
 def program():
-    """The browser's path, or None."""
+    """The path of the browser, or None."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 class Browser:
-    """One page.  Whatever the page complains of is kept in 'complaints'."""
+    """One page. Its errors are collected in 'complaints'."""
 
     def __init__(self, width=1200, height=760):
         self.home = tempfile.mkdtemp(prefix="browser.", dir=".")
@@ -54,7 +54,7 @@ class Browser:
     session = None
 
     def meanwhile(self):
-        """What a test does again and again while it waits."""
+        """A test may override this with work to repeat while it waits."""
 
     def __enter__(self):
         return self
@@ -101,23 +101,23 @@ class Browser:
         elif event.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.complaints.append(params["entry"]["text"] + " " + params["entry"].get("url", ""))
 
-    # --- what tests do
+    # --- functions for tests
 
     def open(self, url, script=None):
-        """Go there; 'script' runs before all that the page has."""
+        """Go to a URL; 'script' runs before the scripts of the page."""
         if script:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
         self.call("Page.navigate", url=url)
 
     def js(self, expression):
-        """The value of an expression, awaited."""
+        """The value of an expression, awaited if it is a promise."""
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", expression))
         return answer["result"].get("value")
 
     def wait(self, what, expression):
-        """Until the expression is true of the page, whatever it throws before."""
+        """Wait until the expression is true in the page. Exceptions before that are ignored."""
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             self.meanwhile()
@@ -135,12 +135,12 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=name, windowsVirtualKeyCode=code)
 
     def prefer(self, **features):
-        """What the user's system prefers: color_scheme="dark", reduced_motion="reduce"."""
+        """Set preferences of the user's system: color_scheme="dark", reduced_motion="reduce"."""
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-" + name.replace("_", "-"), "value": value} for name, value in features.items()])
 
     def read(self):
-        """What a screen reader has: lines of role, name and states."""
+        """The page as a screen reader gets it: lines of role, name and states."""
         lines = []
         for node in self.call("Accessibility.getFullAXTree")["nodes"]:
             if node.get("ignored"):
@@ -156,5 +156,5 @@ class Browser:
 
 
 def clean_environment():
-    """Without what sanitizers preload into programs of ours."""
+    """The environment without the libraries that sanitizers preload into our programs."""
     return {key: value for key, value in os.environ.items() if not re.match(r"LD_PRELOAD|[A-Z]SAN_OPTIONS", key)}

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v] - faults in a configured instance: one broker a
-# host
+# chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v] - faults in a configured instance
 #
-# HOSTS hosts (7) and two spare ones, for DURATION (1m; 90s, 10m, 2h), or STEPS of half a second or more. Brokers are
-# killed, terminated, stopped, and cut off from the network. Hosts are replaced by spare ones; the replaced host is
-# dead, or still runs behind an unplugged cable. If the host of rank 0 is replaced, its disk moves to the spare host.
-# Sometimes all brokers are killed together. A broker that has ended is started again, as the manager of its unit would
-# do. Clients on each host request ids continuously. The exit status is 0 if and only if all brokers are back, no broker
-# ended by itself, and t/idload found no duplicate id, exactly one answer to each request, and increasing ids on each
-# connection. The seed determines which fault occurs in which step.
+# HOSTS hosts (7) with one broker each, and two spare hosts, for DURATION (1m; 90s, 10m, 2h), or STEPS of half a
+# second or more. Brokers are killed, terminated, stopped, and cut off from the network. Hosts are replaced by spare
+# ones; the replaced host is dead, or still runs behind an unplugged cable. If the host of rank 0 is replaced, its
+# disk moves to the spare host. Sometimes all brokers are killed together. A broker that has ended is started again,
+# as the manager of its unit would do. Clients on each host request ids continuously. The exit status is 0 if and only
+# if all brokers are back, no broker ended by itself, and t/idload found no duplicate id, exactly one answer to each
+# request, and increasing ids on each connection. The seed determines which fault occurs in which step.
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"

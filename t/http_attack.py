@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_attack.py URL: whoever sends nonsense, too much, or takes nothing, is answered with an error or left; others are served"""
+"""http_attack.py URL: clients that send garbage or too much, or read nothing, are refused or dropped; others are served"""
 import random
 import socket
 import sys
@@ -23,7 +23,7 @@ def served():
 
 
 def tell(data):
-    """Send it, as far as the other side takes it; whoever reads no answer stays."""
+    """Send as much as the other side accepts. The connection stays open, and no answer is read."""
     s = connect()
     try:
         s.sendall(data)
@@ -33,7 +33,7 @@ def tell(data):
 
 
 def half_closed(request):
-    """Who says nothing more is told what was asked for, or the connection ends: it is not kept for ever."""
+    """A client that shuts down its sending side gets an answer, or its connection ends: it is not kept forever."""
     s = tell(request)
     try:
         s.shutdown(socket.SHUT_WR)
@@ -44,7 +44,7 @@ def half_closed(request):
 
 
 def said_twice():
-    """A request that says twice where it ends, or for whom it is, is refused, and what is behind it is nobody's."""
+    """A request with two lengths or two hosts is refused, and the bytes after it are not taken for a request."""
     for headers in (b"Content-Length: 0\r\nContent-Length: 5", b"Content-Length: 5\r\ncontent-length: 5",
                     b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"host: elsewhere"):
         s = tell(b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n")
@@ -55,7 +55,7 @@ def said_twice():
 
 
 def endless():
-    """A body that does not end is not read for long."""
+    """The server soon stops reading a body that does not end."""
     s = connect()
     try:
         s.sendall(b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")

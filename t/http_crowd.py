@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_crowd.py URL PID N MIB: N connections that say nothing, half of something, or take nothing; others are served
+"""http_crowd.py URL PID N MIB: N connections are silent, send half a request, or read nothing; others are served
 
-idtree-http, process PID, has MIB of memory at most with them.  Where fewer files may be open here, fewer they are.
+idtree-http, process PID, uses at most MIB of memory with them. If the limit of open files is lower, fewer are used.
 """
 import resource
 import socket

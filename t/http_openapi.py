@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_openapi.py URL SITE.C: what etc/openapi.json says is what is served
+"""http_openapi.py URL SITE.C: the server behaves as etc/openapi.json describes
 
-Each path with each of its statuses that can be had, by its schema; and what site.c serves is what the file has.
+Requests each path with each status that can be provoked, and checks the answer against its schema. The paths that
+site.c serves are those in the file.
 """
 import http.client
 import json
@@ -31,7 +32,7 @@ SCHEMAS = DOC["components"]["schemas"]
 
 
 def check(schema, value, where):
-    """Also that each key is described: a schema that allows others would hide one that is forgotten."""
+    """Check a value against a schema, where a key that the schema does not describe is an error."""
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": DOC["components"], **schema}
     jsonschema.Draft202012Validator.check_schema(whole)
     errors = [e.message for e in jsonschema.Draft202012Validator(whole).iter_errors(value)]
@@ -39,7 +40,7 @@ def check(schema, value, where):
 
 
 def compare(method, path, url, want, **kw):
-    """A request whose answer has to have that status, and what the file says of it."""
+    """Send a request, and compare its status with the expected one and its answer with the file."""
     status, headers, data = ask(method, url, **kw)
     where = "%s %s: %d" % (method, url, status)
     assert status == want, (where, want, data)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_proxy.py SOCKET URL PID: events come through the proxy at that UNIX socket as they happen
+"""http_proxy.py SOCKET URL PID: a proxy at that UNIX socket forwards events as they occur
 
-URL and PID are of the idtree-http behind it.  Again and again that is stopped, when a reader without a proxy has more
-events.  What it sent by then must come through the proxy nevertheless, and end where an event ends: a proxy that keeps an
-answer until a buffer is full has the rest of it, however long one waits.  No clock judges: a busy machine delays both.
+URL and PID belong to the idtree-http behind the proxy. In each round that process is stopped when a reader without a
+proxy has received more events. The events that it had sent by then must still come through the proxy, and end at
+the end of an event. A proxy that holds an answer until a buffer is full would withhold the rest forever.
+The test measures no times: a busy machine delays both readers.
 """
 import os
 import re
@@ -26,7 +27,7 @@ class Reader:
         self.socket.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     def text(self):
-        """The body without what parts its chunks."""
+        """The body without the chunk headers."""
         rest, text = self.data.partition(b"\r\n\r\n")[2], b""
         while size := re.match(rb"([0-9a-fA-F]+)\r\n", rest):
             end = size.end() + int(size[1], 16)

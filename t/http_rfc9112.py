@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_rfc9112.py URL: what RFC 9112 says of a request's end, row by row: a proxy and this server see the same requests
+"""http_rfc9112.py URL: RFC 9112 on the end of a request, row by row: a proxy and this server see the same requests
 
-Each request is followed by another one on the same connection.  KEPT: both are answered.  LAST: the first is answered,
-and the connection ends.  REFUSED: the first gets one head with an error, and the connection ends.  What follows
-a request whose end may be seen elsewhere is never answered.
+Each request is followed by another one on the same connection. KEPT: both are answered. LAST: the first is answered,
+and the connection ends. REFUSED: the first gets one response head with an error, and the connection ends. Bytes after
+a request whose end is ambiguous are never answered.
 """
 import re
 import socket
@@ -164,7 +164,7 @@ ROWS = [  # section, what it is about, the request, what becomes of it, status c
 
 
 def exchange(pieces):
-    """What comes until the connection ends."""
+    """Send pieces, and read until the connection ends."""
     s = socket.create_connection(PLACE, PATIENCE)
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     answer = b""
@@ -189,7 +189,7 @@ def is_right(heads, becomes, codes):
 
 
 def long_header():
-    """A header that fills the memory of a connection and comes in pieces is read where it lies, as a short one is."""
+    """A header that arrives in pieces and fills the memory of a connection is parsed in place, like a short one."""
     sent = get(b"".join(b"X-%d: %s\r\n" % (i, b"x" * 500) for i in range(16))) + BEHIND
     for size in (1, 7, 700, len(sent)):
         heads = exchange([sent[i:i + size] for i in range(0, len(sent), size)])

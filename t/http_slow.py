@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_slow.py URL: readers of events that take nothing, or are gone, cost others nothing"""
+"""http_slow.py URL: readers of events that read nothing or have disconnected do not delay other clients"""
 import json
 import socket
 import sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""json_schemas.py - what commands print with --json is what etc/schema says
+"""json_schemas.py - the output of commands with --json matches etc/schema
 
-Run inside of an instance of three brokers with job-ingest.  Prints what is wrong; exits with 1 where something is.
+Runs inside an instance of three brokers with job-ingest. Prints each error; exits with 1 if there is one.
 """
 import decimal
 import json
@@ -18,7 +18,7 @@ import jsonschema
 
 SCHEMAS = pathlib.Path(os.environ["IDTREE_SRCDIR"]) / "etc" / "schema"
 SILENT = "print an empty object when done"
-# They run other programs, print a script, or take lines and give the same lines in another order.
+# These commands run other programs, print a script, or reorder lines that they read.
 WITHOUT = {"start", "broker", "completion", "id sort"}
 SAFE = 2 ** 53  # integers above are none in a double
 wrong = []
@@ -32,7 +32,7 @@ def run(*args, stdin="", check=True):
 
 
 def called(words):
-    """The name that a command has in its help: idtree status is overlay status."""
+    """The name of a command in its help: idtree status is overlay status."""
     usage = run(*words.split(), "-h").split("\n")[0]
     match = re.match(r"usage: idtree ([a-z ]*?) \[OPTION", usage)
     return match.group(1) if match else words
@@ -50,7 +50,7 @@ def offered():
 
 
 def plain_number(text):
-    """No artefacts: at most 15 digits that mean something."""
+    """A number has at most 15 significant digits, and no rounding artefacts."""
     digits = decimal.Decimal(text).normalize().as_tuple().digits
     if len(digits) > 15:
         wrong.append("the number %s has digits that mean nothing" % text)
@@ -64,7 +64,7 @@ def safe_integer(text):
 
 
 def values(text):
-    """The one rule: each line is one object."""
+    """Each line is one object."""
     found = [json.loads(t, parse_float=plain_number, parse_int=safe_integer) for t in text.splitlines()]
     wrong.extend("no object: %s" % str(v)[:200] for v in found if not isinstance(v, dict))
     return found
@@ -85,7 +85,7 @@ def verify(name, command, text, least=1):
 
 
 def described(schema, where):
-    """Each value that a schema has must say what it means."""
+    """Each value in a schema must have a description."""
     if isinstance(schema, dict):
         if "type" in schema and "description" not in schema and "properties" not in where[-1:] and where[-1:] != ["additionalProperties"]:
             wrong.append("%s: no description" % "/".join(where))
@@ -97,7 +97,7 @@ def described(schema, where):
 
 
 def cases(folder):
-    """Command lines; the schema is that of the command."""
+    """Command lines; each is checked against the schema of its command."""
     new, other = os.path.join(folder, "new"), os.path.join(folder, "other")
     yield ["init", "--statedir", new]
     for verb in "show", "check":

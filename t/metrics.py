@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""metrics.py FILE: read text as OpenMetrics by Prometheus' own parser, and print NAME{LABELS} VALUE of each sample
+"""metrics.py FILE: parse text with Prometheus' own OpenMetrics parser, and print NAME{LABELS} VALUE of each sample
 
-metrics.py names FILE: the names in expressions of rules and dashboards that are of idtree
+metrics.py names FILE: print the idtree metric names in expressions of rules and dashboards
 """
 import re
 import sys

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""page_read.py URL STORY - what a browser makes of the live page
+"""page_read.py URL STORY - the live page as a browser shows it
 
-Stories: live (inside of an instance of PAGE_RANKS brokers, kary:2: rank 1 is killed), large, token, layout (of
-page_fake.js, which answers in the page in the place of a server).  Prints each step; exits with 1 where the page never
-reads as it should.
+Stories: live (inside an instance of PAGE_RANKS brokers, kary:2; rank 1 is killed), large, token, layout (with
+page_fake.js, which runs in the page and answers instead of a server). Prints each step; exits with 1 if the page never
+shows the expected content.
 """
 import contextlib
 import json
@@ -29,13 +29,13 @@ def check(what, good):
 
 
 def fake(**what):
-    """The script, of an instance that has SIZE ranks, FAN of them below each."""
+    """The script, for an instance that has SIZE ranks with FAN children each."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_fake.js"), encoding="utf-8") as file:
         return f"window.FAKE = {json.dumps(what)};" + file.read()
 
 
 def labels(browser, rank, *texts):
-    """Wait until a card says all that."""
+    """Wait until the card of a rank contains all texts."""
     card = CARD % rank
     browser.wait(f"rank {rank} says {texts}", f"{list(texts)}.every ((t) => {card}.ariaLabel.includes (t))")
 
@@ -111,7 +111,7 @@ def size(browser, width, height):
 
 
 def again(browser, url, width, height, **what):
-    """Another instance, whose cards have come where they are to be."""
+    """Open the page of another instance, and wait until its cards are at their final positions."""
     size(browser, width, height)
     browser.prefer(reduced_motion="reduce")
     if again.script:
@@ -125,7 +125,7 @@ def again(browser, url, width, height, **what):
 
 again.script = None
 
-# What part of the place for the tree its cards span, and whether all are in it.
+# The fraction of the tree's area that its cards span, and whether all cards are inside.
 SPAN = """(() => {
     const place = document.getElementById ('scroll').getBoundingClientRect ();
     const cards = [...document.querySelectorAll ('.card')].map ((c) => c.getBoundingClientRect ());
@@ -199,7 +199,7 @@ def waits(browser, url):
 
 
 class Load:
-    """Ids are asked for at ranks, whenever one waits for the page."""
+    """Requests ids at ranks whenever a test waits for the page."""
 
     def __init__(self, ranks):
         self.clients = {rank: None for rank in ranks}
@@ -282,7 +282,7 @@ def main():
     url, story = sys.argv[1:]
     with Browser(1080, 640) as browser:
         {"live": live, "large": large, "layout": layout, "token": token}[story](browser, url)
-        # A refused request is told by the browser as an error, too.
+        # The browser reports a refused request as an error, too.
         complaints = [text for text in browser.complaints if "401" not in text and "503" not in text]
         check(f"the browser complains of nothing: {complaints}", not complaints)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""python_client.py - what the package idtree promises, in an instance of two ranks of which rank 0 makes the ids"""
+"""python_client.py - tests of the package idtree, in an instance of two ranks where rank 0 makes the ids"""
 import array
 import asyncio
 import contextlib
@@ -112,7 +112,7 @@ class Ids(unittest.TestCase):
                 self.c.prefetch(n, age)
 
     def test_bounds(self):
-        """Lists have a bound, iterators none; a number that does not fit is no other number."""
+        """Lists have a size limit, iterators have none; a count out of range is not reduced to another number."""
         for call in (self.c.ids, self.c.ids_array, idtree.flax.Generator().ids):
             for n in idtree.MAX_IDS + 1, 10**9:
                 with self.assertRaisesRegex(ValueError, "16777216"):
@@ -133,7 +133,7 @@ class Ids(unittest.TestCase):
                 self.c.call("broker.ping", "{}", rank)
 
     def test_life(self):
-        """It is told what a connection is; it is made once, not copied, and lives in a sub-interpreter."""
+        """repr() describes a connection; it is initialized once, cannot be copied, and works in a sub-interpreter."""
         with idtree.connect(FAR) as c, c.document("life") as d:
             self.assertEqual((repr(c), repr(d)), (f"<idtree.Connection to {FAR}>", "<idtree.Document 'life'>"))
             for it in c, d, idtree.sno.Generator(1), idtree.idcomp.Compressor():
@@ -146,7 +146,7 @@ class Ids(unittest.TestCase):
         self.assertEqual((repr(c), repr(d)), ("<idtree.Connection, closed>", "<idtree.Document, closed>"))
 
     def test_cycle(self):
-        """A connection that has a document among its own attributes ends, too."""
+        """A connection that has a document among its own attributes is freed, too."""
         c = idtree.connect(FAR)
         c.drawing = c.document("cycle")
         gone = weakref.ref(c)
@@ -162,7 +162,7 @@ class Ids(unittest.TestCase):
         self.assertGreater(self.c.id(), 0)
 
     def end_wait(self, wait, end):
-        """What a thread that calls wait() hears of end() of this one."""
+        """Thread A calls wait(), this thread calls end(): wait() must fail."""
         failed = []
 
         def run():
@@ -185,7 +185,7 @@ class Ids(unittest.TestCase):
         self.assertRegex(str(failed[0]), "closed")
 
     def test_closed_by_another(self):
-        """A thread that waits without end, for events or an answer, hears of it."""
+        """A thread that waits without a timeout gets an error when its connection is closed."""
         for wait in lambda c: c.event(), lambda c: c.rpc("deaf.ask"):
             c = idtree.connect(FAR)
             c.subscribe("never.")
@@ -193,7 +193,7 @@ class Ids(unittest.TestCase):
             self.end_wait(lambda: wait(c), c.close)
 
     def test_closed_while_the_broker_is_silent(self):
-        """So does one in any call, and one that waits for a document that is closed."""
+        """A thread in any other call, or waiting for a document that is closed, gets an error, too."""
         calls = [
             lambda c: c.id(),
             lambda c: c.ids(100000),
@@ -228,7 +228,7 @@ class Ids(unittest.TestCase):
             self.assertFalse(other.closed)
 
     def test_connecting_is_ended(self):
-        """A connection that is not made yet can be closed."""
+        """A connection that is still being made can be closed."""
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as silent:
             silent.bind(f"{folder}/silent")
             silent.listen()
@@ -296,7 +296,7 @@ class Ids(unittest.TestCase):
         self.assertEqual(self.c.id(), first + 1)
 
     def test_interrupt(self):
-        """A handler of a signal runs while a call waits, and ends it by an exception."""
+        """A signal handler runs while a call waits, and ends the call by an exception."""
 
         class Alarm(Exception):
             pass
@@ -336,7 +336,7 @@ class Ids(unittest.TestCase):
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def test_no_timeout(self):
-        """What is no number is not waited for for ever."""
+        """A timeout that is not a number is refused."""
         nan = float("nan")
         self.c.subscribe("never.")
         with self.c.document("nan") as d:
@@ -380,7 +380,7 @@ class Documents(unittest.TestCase):
                 d.generate()
 
     def test_ends(self):
-        """A document that nobody closes, a connection that is closed first, and a child of both."""
+        """A document that is never closed, a connection closed before its document, and a child process of both."""
         c = idtree.connect()
         c.document("a")
         d = c.document("b")
@@ -532,7 +532,7 @@ class Alone(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_forked_into_another_namespace(self):
-        """A child whose process id is that of its parent, each in a namespace of its own."""
+        """A child with the same process id as its parent, each in its own namespace."""
         libc = ctypes.CDLL(None)
 
         def inside(run):  # as process 1; its exit status, 0 to 100
@@ -564,7 +564,7 @@ class Alone(unittest.TestCase):
         self.assertEqual(status, 0)
 
     def test_signal_while_waiting(self):
-        """One that has to wait for years is interrupted."""
+        """A generator that has to wait for years can be interrupted."""
 
         class Alarm(Exception):
             pass
@@ -612,7 +612,7 @@ class Events(unittest.TestCase):
                 c.event(0.01)
 
     def test_subscribing_is_interrupted(self):
-        """What the broker is asked for then is taken back, and no more than that."""
+        """An interrupted subscribe undoes its own request to the broker, and nothing else."""
 
         class Alarm(Exception):
             pass
@@ -635,7 +635,7 @@ class Events(unittest.TestCase):
                     c.unsubscribe("a.")
 
     def test_apart(self):
-        """Events of documents are no others', what is no event does not end a wait, and what is unsubscribed is gone."""
+        """Document events stay separate, a signal does not end a wait, and unsubscribing drops pending events."""
         with idtree.connect(FAR) as c, idtree.connect() as other, c.document("apart") as d:
             c.subscribe("x.")
             with other.document("apart") as e:
@@ -660,7 +660,7 @@ class Events(unittest.TestCase):
             self.assertGreaterEqual(time.monotonic() - begun, 0.5)
 
     def test_async_readers(self):
-        """Each gets his own events; a connection is closed once."""
+        """Each reader gets its own events; a connection is closed once."""
 
         async def read(c, prefix, ready):
             got = []
@@ -721,7 +721,7 @@ class Events(unittest.TestCase):
         asyncio.run(main())
 
     def test_async_break(self):
-        """One who leaves a loop over events, and the connection at once, leaves no error of a task behind."""
+        """Leaving a loop over events and closing the connection immediately leaves no unhandled task error."""
         unseen = []
 
         async def feed(c):
@@ -748,7 +748,7 @@ class Events(unittest.TestCase):
         self.assertEqual(unseen, [])
 
     def test_async_closed_while_it_is_read(self):
-        """A reader hears that its connection is closed."""
+        """A reader gets an error when its connection is closed."""
 
         async def main():
             c = await aio.connect(FAR)
@@ -761,7 +761,7 @@ class Events(unittest.TestCase):
         asyncio.run(main())
 
     def test_async_silence(self):
-        """What waits for a broker that says nothing ends when it is cancelled, and so does its connection."""
+        """A call that waits for a silent broker ends when it is cancelled, and so does its connection."""
 
         async def main():
             async with await aio.connect(FAR) as c, await aio.connect(FAR) as d, await aio.connect(FAR) as e:
@@ -784,7 +784,7 @@ class Events(unittest.TestCase):
         asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
     def test_async_readers_are_apart(self):
-        """A reader that did not subscribe, or was refused, does not end another one's subscription to the same prefix."""
+        """A reader that did not subscribe, or was refused, keeps the subscription of another reader to that prefix."""
 
         async def main():
             async with await aio.connect(FAR) as c, await aio.connect() as other:
@@ -819,7 +819,7 @@ class Events(unittest.TestCase):
         asyncio.run(main())
 
     def test_async_connecting(self):
-        """So does connecting."""
+        """Connecting to a silent broker ends when it is cancelled, too."""
 
         async def main(folder):
             with self.assertRaises(TimeoutError):
@@ -835,7 +835,7 @@ class Events(unittest.TestCase):
                     self.assertFalse(thread.is_alive())
 
     def test_ctrl_c(self):
-        """It ends a program that waits for a broker that says nothing, the first time."""
+        """The first Ctrl-C ends a program that waits for a silent broker."""
         for wait in (
             "wait()",
             "asyncio.run(main())",
@@ -855,7 +855,7 @@ class Events(unittest.TestCase):
 
 class Help(unittest.TestCase):
     def test_all_is_told(self):
-        """help() has something to say of each name, and how it is called."""
+        """help() has a description and a signature of each name."""
         things = [idtree.Connection, idtree.Document, idtree.idcomp.Compressor]
         kinds = [idtree.fluid, idtree.flax, idtree.sno, idtree.uid]
         things += [kind.Generator for kind in kinds] + kinds + [idtree.idcomp, idtree.aio.Connection]

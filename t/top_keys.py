@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""top_keys.py - idtree top on a terminal of its own: what keys and events make of the screen
+"""top_keys.py - idtree top on its own terminal: how keys and events change the screen
 
-Run inside of an instance of four brokers (kary:2).  The screen is kept here as a terminal would: enough of xterm for
-what ncurses sends with TERM=ansi.  Prints each step; exits with 1 where the screen never looks as it should.
+Runs inside an instance of four brokers (kary:2). The screen is emulated: as much of xterm as ncurses uses with
+TERM=ansi. Prints each step; exits with 1 if the screen never has the expected content.
 """
 import fcntl
 import os
@@ -27,7 +27,7 @@ def set_size(fd, lines, columns):
 
 
 class Terminal:
-    """Takes what a program writes, shows its lines."""
+    """Interprets the output of a program, and returns the lines of the screen."""
 
     def __init__(self, *command, columns=COLUMNS):
         self.cells, self.y, self.x, self.rest = {}, 0, 0, ""
@@ -119,7 +119,7 @@ class Terminal:
         return ["".join(self.cells.get((y, x), " ") for x in range(COLUMNS)).rstrip() for y in range(self.height)]
 
     def ranks(self):
-        """The first column of the lines with ranks, indented as it is."""
+        """The first column of the lines with ranks, with its indentation."""
         return [m.group(0) for m in (re.match(r" *[0-9]+(?= )", line) for line in self.lines()[3:-1]) if m]
 
     def keys(self, text):
@@ -138,7 +138,7 @@ class Terminal:
         print("ok: " + what, flush=True)
 
     def end(self):
-        """The rest of what it writes, and its exit status."""
+        """The remaining output of the program, and its exit status."""
         text = ""
         while True:
             try:
