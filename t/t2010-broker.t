@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2010-broker.t - idtree-broker by itself and under other launchers: boot, command, refusals, end
-test_description='a broker boots, runs its command, refuses nonsense, and leaves nothing behind'
+# t2010-broker.t - idtree-broker by itself and under other launchers: boot, command, refusals, shutdown
+test_description='a broker boots, runs its command, refuses invalid settings, and leaves nothing behind'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
@@ -11,7 +11,7 @@ TMPDIR=/tmp/idtree-t2010.$$
 mkdir "$TMPDIR" && export TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 command -v mpiexec.hydra >/dev/null && test_set_prereq HYDRA
-# valgrind cannot run what has a sanitizer, nor read what each compiler tells debuggers.
+# valgrind cannot run a program that has a sanitizer, and cannot read the debug information of every compiler.
 checked_broker() { # option of the broker...
     LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs" \
     exec valgrind -q --vgdb=no --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
@@ -25,40 +25,40 @@ else
     say_color skip "# valgrind cannot run this broker: $(grep -m 1 "Valgrind:\|not found" unreadable)"
 fi
 
-# A rundir that was named keeps its folder and what is durable in it.
+# A broker keeps a rundir that was named, and the durable files in it.
 nothing_left() {
     rm -f "$TMPDIR/run/instance" "$TMPDIR/run/fluid.sqlite" "$TMPDIR/run/compressor.sqlite" &&
     { ! test -e "$TMPDIR/run" || rmdir "$TMPDIR/run"; } && test_nothing_in "$TMPDIR"
 }
 hydra() { timeout "$WAIT_S" mpiexec.hydra -n "$@" </dev/null; }
-# It makes one exit code of all, some of which may be those of ranks that it killed.
+# Hydra makes one exit code of all, and some of these may come from ranks that it killed.
 hydra_fails() { ! hydra "$@"; }
 
-# What a test starts tells its address when it serves: it blocks until that is read.
+# The command of a broker in the background. It writes the address of the broker, which blocks until the test reads it.
 rm -f ready stop && mkfifo ready stop
 serve='echo $IDTREE_URI >ready; cat stop >/dev/null'
 
-test_expect_success 'a broker alone is a tree of one' '
+test_expect_success 'a broker without a launcher is a tree of one' '
     idtree-broker idtree getattr size >out && test "$(cat out)" = 1 && nothing_left
 '
-test_expect_success 'the command has the address in IDTREE_URI and FLUX_URI, and its exit code is the broker'\''s' '
+test_expect_success 'the command has the address in IDTREE_URI and FLUX_URI, and its exit code becomes the broker'\''s' '
     test_expect_code 7 idtree-broker sh -c "echo \$IDTREE_URI >uri; echo \$FLUX_URI >flux-uri; exit 7" &&
     grep "^local://$TMPDIR/idtree-....../local-0$" uri && test_cmp uri flux-uri && nothing_left
 '
-test_expect_success 'a command that a signal ends counts as 128 more, one that is not there 127, or not to be run 126' '
+test_expect_success 'the exit code is 128 plus the signal that ended the command, 127 if it is missing, 126 if it cannot be run' '
     test_expect_code 143 idtree-broker sh -c "kill -TERM \$\$" &&
     test_expect_code 127 idtree-broker ./nosuch 2>err && grep nosuch err &&
     touch data && test_expect_code 126 idtree-broker ./data 2>err && grep data err && nothing_left
 '
-test_expect_success 'the command does not inherit the launcher, nor blocked signals' '
+test_expect_success 'the command inherits neither the variables of a launcher nor blocked signals' '
     idtree-broker sh -c "env | grep ^PMI_; grep SigBlk /proc/self/status" >out; grep "SigBlk:.0*$" out && ! grep PMI out
 '
-test_expect_success 'options that are none, and attributes without a value, are exit code 2' '
+test_expect_success 'unknown options, and attributes without a name or a value, have exit code 2' '
     test_expect_code 2 idtree-broker --nosuch 2>err && grep -- --help err &&
     test_expect_code 2 idtree-broker -o size 2>err && grep "ATTR=VALUE" err &&
     test_expect_code 2 idtree-broker -o =1 2>err && nothing_left
 '
-test_expect_success 'values that no answer could carry are refused where they are set, with a sentence that names them' '
+test_expect_success 'a value that is not UTF-8 or has control characters is refused where it is set, with a message that names it' '
     bad=$(printf "caf\351") && mkdir "$TMPDIR/$bad" &&
     test_expect_code 2 idtree-broker -o uid.node=$bad 2>err && grep "attribute uid.node: byte 4 of its value (0xe9) is not UTF-8" err &&
     test_expect_code 2 idtree-broker -t "kary:2$(printf "\033")" 2>err && grep "attribute tbon.topo: byte 7 .*control character" err &&
@@ -67,7 +67,7 @@ test_expect_success 'values that no answer could carry are refused where they ar
     test_expect_code 2 env IDTREE_MODULE_PATH=$bad idtree-broker 2>err && grep "attribute module.path: byte 4" err &&
     rmdir "$TMPDIR/$bad" && nothing_left
 '
-test_expect_success 'attributes that are nonsense are refused with a sentence that names them' '
+test_expect_success 'an invalid attribute is refused with one line that names it' '
     for a in nosuch=1 rank=1 size=2 tbon.topo=kary:0 tbon.topo=kary:-1 tbon.topo=kary:0x tbon.topo=binomal tbon.timeout=0 \
         tbon.timeout=5x log-level=8 log-stderr-level=debug log-ring-size=0 local.max-message=1 local.max-queue=x \
         local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch statedir= \
@@ -77,22 +77,22 @@ test_expect_success 'attributes that are nonsense are refused with a sentence th
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left
 '
-test_expect_success 'an attribute of a module that may be loaded later is kept for it; of one that is loaded it must be known' '
+test_expect_success 'a broker keeps an attribute of a module that may be loaded later; a loaded module must know its attributes' '
     idtree-broker -o broker.modules=fluid -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
     test "$(cat out)" = 3 && idtree-broker -o broker.modules= -o fluid.lease=7s true &&
     test_expect_code 2 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
     test_expect_code 2 idtree-broker -o compressor.widow=3 true 2>err && grep "unknown attribute .compressor.widow" err &&
     idtree-broker -o broker.modules=fluid idtree lsattr >out && ! grep compressor out && nothing_left
 '
-test_expect_success 'a rundir too long for sockets is refused with a sentence' '
+test_expect_success 'a rundir that is too long for sockets is refused with a message' '
     long=$TMPDIR/$(printf %0100d 0) && mkdir -m 700 "$long" &&
     test_expect_code 2 idtree-broker -o rundir="$long" true 2>err && grep "choose a shorter rundir" err &&
     rmdir "$long"
 '
-test_expect_success 'a rundir that others can write to is refused' '
+test_expect_success 'a rundir that other users can write to is refused' '
     mkdir -m 777 open && test_expect_code 1 idtree-broker -o rundir=open true 2>err && grep "writable by no other user" err
 '
-test_expect_success 'so is one that is a link, and a statedir that others can write to' '
+test_expect_success 'a rundir that is a symbolic link is refused, and so is a statedir that is a link or that others can write to' '
     mkdir -m 700 own && ln -s own linked && mkdir -m 777 shared &&
     test_expect_code 1 idtree-broker -o rundir=linked/ true 2>err && grep "rundir linked/: is a symbolic link" err &&
     for d in linked shared; do
@@ -115,7 +115,7 @@ while True:
 open("full", "w").close()
 sys.stdin.read()
 END
-test_expect_success 'a second broker is refused at once where the first is stopped and nobody else can connect' '
+test_expect_success 'a second broker is refused immediately while the first is stopped and its backlog of connections is full' '
     rm -f full && mkfifo full go && idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
     uri=$(wait_fifo ready) && kill -STOP $pid && { python3 fill.py "$TMPDIR/run/local-0" <go & } && exec 7>go && wait_fifo full &&
     test_expect_code 1 timeout 60 idtree-broker -o rundir="$TMPDIR/run" true 2>err; rc=$?
@@ -132,23 +132,23 @@ for i in range(200):
     while s.recv(100):
         pass
 END
-test_expect_success 'clients that talk nonsense do not fill the log' '
+test_expect_success 'clients that send garbage do not fill the log' '
     idtree-broker -o log-stderr-level=0 sh -c "python3 strangers.py \${IDTREE_URI#local://} && idtree dmesg" >out &&
     test $(grep -c "is disconnected" out) = 20
 '
-test_expect_success 'a second broker on one rundir is refused, and the first goes on' '
+test_expect_success 'a second broker on the same rundir is refused, and the first continues to serve' '
     idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
     uri=$(wait_fifo ready) && test_expect_code 1 idtree-broker -o rundir="$TMPDIR/run" true 2>err &&
     grep "another broker is serving" err && idtree getattr --uri "$uri" rank && : >stop && wait $pid &&
     nothing_left
 '
-test_expect_success HYDRA 'so is a second tree, and the first still takes its children in' '
+test_expect_success HYDRA 'a second tree on the same rundir is refused, and the first still accepts its children' '
     hydra 3 idtree-broker -o rundir="$TMPDIR/run" -t kary:1 sh -c "$serve" & pid=$! &&
     uri=$(wait_fifo ready) && hydra_fails 3 idtree-broker -o rundir="$TMPDIR/run" -t kary:1 true >out 2>&1 &&
     ls "$TMPDIR/run" >files && test "$(grep -c "^local-[012]$\|^tbon-[01]$" files)" = 5 &&
     idtree ping --uri "$uri" -c 1 2 && : >stop && wait $pid && nothing_left
 '
-test_expect_success 'a socket that a killed broker left is replaced' '
+test_expect_success 'a broker replaces the socket that a killed broker left' '
     idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" 2>/dev/null & pid=$! &&
     uri=$(wait_fifo ready) && kill -9 $pid && : >stop && ! wait $pid && test -e "$TMPDIR/run/local-0" &&
     idtree-broker -o rundir="$TMPDIR/run" idtree getattr rank && rm -rf "$TMPDIR/run"
@@ -159,39 +159,40 @@ for sig in TERM INT HUP; do
         ! wait $test_pid && nothing_left
     '
 done
-test_expect_success HYDRA 'under Hydra 16 brokers are one tree: its rank 0 runs the command, once' '
+test_expect_success HYDRA 'under Hydra 16 brokers form one tree, and its rank 0 runs the command once' '
     hydra 16 idtree-broker idtree getattr size >out && test "$(cat out)" = 16 && nothing_left
 '
-test_expect_success HYDRA 'on several hosts each rank tells all of them, as rank 0 learned them' '
+test_expect_success HYDRA 'on several hosts each rank returns the same list of hosts, as rank 0 learned it' '
     mpiexec.hydra -launcher fork -hosts a,b -ppn 2 -n 4 idtree-broker sh -c "
         for r in 0 1 3; do idtree getattr -r \$r hostlist; done" </dev/null >out &&
     grep -q . out && test "$(sort -u out | wc -l)" = 1 && test "$(wc -l <out)" = 3 && nothing_left
 '
-test_expect_success HYDRA 'its exit code is the launcher'\''s' '
+test_expect_success HYDRA 'the exit code of the command becomes the launcher'\''s' '
     test_expect_code 7 hydra 4 idtree-broker sh -c "exit 7" && nothing_left
 '
-test_expect_success HYDRA 'a chain of 8, over tcp' '
+test_expect_success HYDRA 'eight brokers form a chain over tcp' '
     hydra 8 idtree-broker -t kary:1 -o tbon.prefertcp=1 sh -c "
         idtree getattr -r 7 tbon.level; idtree getattr -r 7 tbon.parent-endpoint; idtree ping -c 3 -i 0.01 7" >out &&
     grep -x 7 out && grep "^tcp://" out && nothing_left
 '
-test_expect_success HYDRA 'SIGTERM to rank 0 stops all, and leaves nothing behind' '
+test_expect_success HYDRA 'SIGTERM to rank 0 stops all brokers, and they leave nothing behind' '
     test_expect_code 143 hydra 7 idtree-broker -t kary:2 sh -c "kill -TERM \$PPID; exec sleep 1000" 2>err && nothing_left &&
     ! grep "at once" err
 '
-test_expect_success HYDRA 'SIGTERM to all at once is no hurry: leaves still go first' '
+test_expect_success HYDRA 'SIGTERM to all brokers at the same time keeps the order: leaves still end first' '
     for i in 1 2 3; do
         hydra 7 idtree-broker -t kary:2 sh -c "kill -TERM \$(for r in 6 5 4 3 2 1 0; do idtree getattr -r \$r broker.pid; done);
             exec sleep 1000" 2>err; nothing_left && ! grep "at once" err || return 1
     done
 '
-# Hydra kills what does not end before it loses patience, which it does at once now and then.
+# Hydra kills processes that do not end within its patience, and now and then it kills them immediately.
 test_expect_success HYDRA 'SIGTERM to the launcher leaves no process behind' '
     test_launch mpiexec.hydra -n 5 idtree-broker -t kary:2 sh -c "$serve" </dev/null && wait_fifo ready &&
     kill -TERM $test_pid && test_all_gone && rm -rf "$TMPDIR"/*
 '
-# Hydra may drop what a rank says as it ends: each has a file.  It kills the others, which may leave their folders.
-test_expect_success HYDRA 'an attribute that one refuses ends all' '
+# Hydra may drop the output of a rank that ends, so each rank has a file. It kills the other ranks, which may leave
+# their folders behind.
+test_expect_success HYDRA 'an attribute that one rank refuses ends all ranks' '
     hydra_fails 3 sh -c "exec idtree-broker -o tbon.topo=kary:0 true 2>said.\$PMI_RANK" && grep "kary:0" said.?
     rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
 '
@@ -201,7 +202,7 @@ topology=kary:3
 test "$PMI_RANK" != "$1" || topology=$2
 exec idtree-broker -t $topology -o broker.join-timeout=300s touch started 2>err.$PMI_RANK
 END
-test_expect_success HYDRA 'a rank that has another topology than rank 0 ends all with a sentence' '
+test_expect_success HYDRA 'a rank whose topology differs from that of rank 0 ends all ranks with a message' '
     for r in 1 2 4; do for t in kary:1 kary:2 mincrit binomial; do
         hydra_fails 5 sh other.sh $r $t &&
         grep "rank $r has the topology $t.*, but rank 0 began with kary:3: all must have the same" err.$r ||
@@ -211,15 +212,15 @@ test_expect_success HYDRA 'a rank that has another topology than rank 0 ends all
     grep "rank [1-4] has the topology kary:3, but rank 0 began with kary:2: all must have the same" err.? &&
     test ! -e started; rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
 '
-test_expect_success HYDRA 'what is found wrong only after ranks have met is told, too' '
+test_expect_success HYDRA 'an error that is found only after the ranks have met is reported, too' '
     test_expect_code 2 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&
     rm -f said.? && hydra_fails 3 sh -c "exec idtree-broker -o nosuch=1 true 2>said.\$PMI_RANK" && grep "unknown attribute .nosuch" said.?
     rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
 '
-test_expect_success HYDRA 'idtree shutdown ends all' '
+test_expect_success HYDRA 'idtree shutdown ends all ranks' '
     test_expect_code 143 hydra 6 idtree-broker -t kary:2 sh -c "idtree shutdown; exec sleep 1000" && nothing_left
 '
-test_expect_success VALGRIND 'a broker that served clients and modules has freed all' '
+test_expect_success VALGRIND 'a broker that served clients and modules frees all memory' '
     { checked_broker -o rundir="$TMPDIR/run" 2>err & } && pid=$! &&
     uri=local://$TMPDIR/run/local-0 && wait_until "the broker serves or is gone" holds "idtree getattr --uri $uri rank || ! kill -0 $pid" &&
     export IDTREE_URI=$uri && idtree id new -n 10 && idtree module remove fluid && idtree module load fluid && idtree id new &&

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2015-refused-calls.t - under a kernel of 2018, or a seccomp profile of that time, which refuses calls that are newer
-test_description='system calls newer than 2018 have a fallback or a sentence'
+# t2015-refused-calls.t - programs under a kernel of 2018, or a seccomp profile of that time, which refuse newer calls
+test_description='each system call that is newer than 2018 has a fallback or an error message'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 refuse=$IDTREE_BUILDDIR/t/refuse
@@ -31,7 +31,7 @@ for how in "ENOSYS newer" "EPERM pidfd_open" "EPERM memfd_create" "ENOSYS memfd_
         wait_until "it runs" test -e ready && kill $test_pid && test_all_gone && ! wait $test_pid && test_nothing_in "$TMPDIR"
     '
 done
-# Those of sanitizers end at once where they get no thread.
+# A program with a sanitizer ends immediately when it gets no thread.
 is_sanitized || test_set_prereq PLAIN
 for how in "EPERM clone3" "EPERM newer"; do
     test_expect_success PLAIN "$how: without threads a broker says why it does not start" '
@@ -40,13 +40,13 @@ for how in "EPERM clone3" "EPERM newer"; do
         test_nothing_in "$TMPDIR"
     '
 done
-test_expect_success PLAIN 'most clients need no thread, and one that does says so' '
+test_expect_success PLAIN 'most clients need no thread, and a client that needs one reports the error' '
     idtree start sh -c "
         \"$refuse\" EPERM newer -- idtree id new -n 2 && \"$refuse\" EPERM newer -- idtree getattr size
         \"$refuse\" EPERM newer -- idtree overlay status" >out 2>err; test "$(wc -l <out)" = 3 &&
     grep "cannot start a thread: Operation not permitted" err
 '
-test_expect_success 'a filter that refuses chown is not taken for a group whose member the user is not' '
+test_expect_success 'a broker distinguishes a filter that refuses chown from a group that the user does not belong to' '
     test_expect_code 2 "$refuse" EPERM chown -- idtree-broker -o access.group="$(id -gn)" true 2>err && cat err &&
     grep "(access.group): chown: Operation not permitted (does SystemCallFilter of the unit refuse it?)" err &&
     test_nothing_in "$TMPDIR"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2022-reload.t - fluid is loaded anew under its clients, on a leaf, an inner rank and rank 0
-test_description='clients do not see a reload: ids increase, nobody is put behind, requests wait, not for ever'
+# t2022-reload.t - fluid is reloaded on a leaf, an inner rank and rank 0 while clients use it
+test_description='clients notice no reload: ids increase, no rank falls behind, and requests wait for a limited time'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 4 --topology kary:2 -o log-stderr-level=0
 
@@ -11,7 +11,7 @@ test_under_idtree 4 --topology kary:2 -o log-stderr-level=0
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
 
-# Clients of all ranks ask until fifo 6 is closed.
+# Clients of all ranks request ids until fifo 6 is closed.
 load_start() {
     rm -f stop && mkfifo stop &&
     { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
@@ -20,28 +20,28 @@ load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
 reload() { idtree module remove -r "$1" fluid && idtree module load -r "$1" fluid ${2:+"$2"}; }
 
 for r in 0 1 2 3; do wait_served $r; done
-test_expect_success 'ids of each connection increase while a leaf, an inner rank and rank 0 load it anew' '
+test_expect_success 'ids of each connection increase while a leaf, an inner rank and rank 0 reload fluid' '
     load_start && for i in $(seq "$RELOADS"); do reload 3 && reload 1 && reload 0 || { load_end; return 1; }; done && load_end
 '
-test_expect_success 'so they do where it runs in a thread' '
+test_expect_success 'ids of each connection increase while fluid is reloaded in a thread' '
     load_start && for i in $(seq 5); do reload 3 --thread && reload 1 --thread || { load_end; return 1; }; done && load_end &&
     reload 3 && reload 1
 '
-# A lease is 60 s.
-test_expect_success 'a reload at rank 0 puts nobody behind' '
+# A lease lasts 60 s.
+test_expect_success 'a reload at rank 0 leaves no rank behind' '
     wait_served 3 && reload 0 && ahead=$(info 0 timestamp_ms) && now=$(info 3 timestamp_ms) &&
     { idtree info; echo "$ahead $now"; test "$ahead" -lt $((now + 1000)); }
 '
-test_expect_success 'what clients ask waits for it, for some time, and then is told what to do' '
+test_expect_success 'a request waits for fluid for a limited time, then fails with the command that loads it' '
     idtree module remove -r 3 fluid && test_must_fail idtree id new --uri "$(uri_of 3)" 2>err && cat err &&
     grep "fluid is not loaded on rank 3: idtree module load -r 3 fluid" err &&
     test_must_fail idtree id new -r 3 2>err && grep "fluid is not loaded on rank 3" err
 '
-test_expect_success 'or is answered when it comes' '
+test_expect_success 'a request that waits for fluid is answered when fluid is loaded' '
     { idtree id new --uri "$(uri_of 3)" >id 2>err & } && pid=$! &&
     idtree module load -r 3 fluid && { wait $pid || cat err; } && test -s id
 '
-test_expect_success 'other ranks are served through it meanwhile' '
+test_expect_success 'a rank without fluid passes requests of other ranks on' '
     idtree module remove -r 1 fluid && idtree id new --uri "$(uri_of 3)" && idtree module load -r 1 fluid
 '
 test_done
