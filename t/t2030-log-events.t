@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t2030-log-events.t - the log and the events of a chain of brokers
-test_description='the log is forwarded, events reach every rank in one order'
+test_description='the log is forwarded to rank 0, and events reach every rank in one order'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 5 --topology kary:1 -o log-ring-size=100
 
@@ -13,7 +13,8 @@ at() { # RANK command...
     shift
     "$@" --uri "$(uri "$rank")"
 }
-# The order of what one rank writes is kept on its way: a later line that is there tells of an earlier one.
+# Lines of one rank stay in order on their way: when a later line has arrived, an earlier one has arrived or was
+# dropped.
 settled() { # RANK
     idtree logger --uri "$(uri "$1")" "settled-$1-$2" && 
     wait_until "rank 0 has a line of rank $1" holds "idtree dmesg | grep -q settled-$1-$2"
@@ -24,28 +25,28 @@ test_expect_success 'a line is in the log of its rank and of rank 0, with its ra
     at 4 idtree dmesg | grep "me.*\[4\].*over there" && idtree dmesg | grep "me.*\[4\].*over there" &&
     ! at 3 idtree dmesg | grep "over there"
 '
-test_expect_success 'brokers of one launcher have one stderr: an error is there once' '
+test_expect_success 'brokers of one launcher share one stderr, so an error is printed there once' '
     idtree start -s 2 -o log-forward-level=7 sh -c "IDTREE_URI=\${IDTREE_URI%0}1 && idtree logger -s err bad-disk &&
         idtree logger -s debug after && . $IDTREE_SRCDIR/t/wait.sh &&
         wait_until there holds \"idtree dmesg -r 0 | grep -q after\"" 2>err && test "$(grep -c bad-disk err)" = 1
 '
-test_expect_success 'what is less than log-forward-level stays where it is' '
+test_expect_success 'lines less severe than log-forward-level stay on their rank' '
     at 4 idtree logger -s debug "only here" && settled 4 b &&
     at 4 idtree dmesg | grep "only here" && ! idtree dmesg | grep "only here" &&
     idtree setattr -r 4 log-forward-level 7 && at 4 idtree logger -s debug "now there" && settled 4 c &&
     idtree dmesg | grep "now there"
 '
-test_expect_success 'what is less than log-level is dropped' '
+test_expect_success 'lines less severe than log-level are dropped' '
     idtree setattr -r 3 log-level 3 && at 3 idtree logger -s info "too little" && at 3 idtree logger -s err "enough" &&
     at 3 idtree dmesg >log && grep enough log && ! grep "too little" log && idtree setattr -r 3 log-level 7
 '
-test_expect_success 'a level that is none is refused' '
+test_expect_success 'an invalid level is refused' '
     for l in 8 -1 "" debug 07; do
         test_must_fail idtree setattr log-level -- "$l" 2>err && grep "must be a level" err || return 1
     done &&
     test "$(idtree getattr log-level)" = 7
 '
-test_expect_success 'level -1 shows nothing on stderr, and sends nothing' '
+test_expect_success 'level -1 prints nothing on stderr, and forwards nothing' '
     idtree start -s 1 -o log-stderr-level=7 sh -c "
         idtree logger -s emerg before && idtree setattr log-stderr-level -- -1 && idtree getattr log-stderr-level &&
         idtree logger -s emerg between && idtree dmesg | grep between >dmesg &&
@@ -59,17 +60,17 @@ test_expect_success 'level -1 shows nothing on stderr, and sends nothing' '
         test_must_fail idtree setattr log-stderr-level -- "$l" 2>err && grep "or -1 for none" err || return 1
     done
 '
-test_expect_success 'the log keeps the last lines only' '
+test_expect_success 'the log keeps only the last lines' '
     for i in $(seq 150); do at 2 idtree logger -s debug "line-$i." || return 1; done && at 2 idtree dmesg >log &&
     test "$(wc -l <log)" = 100 && grep "line-150\." log && ! grep "line-1\." log
 '
-test_expect_success 'a line is cut, and control characters do no harm' '
+test_expect_success 'a long line is cut, and the log contains no control characters' '
     at 1 idtree logger "$(printf "red\033[31m")" && at 1 idtree logger "$(printf %05000d 7)" && at 1 idtree dmesg >log &&
     grep "red" log && ! grep "$(printf "\033")" log && test "$(tail -1 log | wc -c)" -lt 4200
 '
-# CSI in one character of two bytes: terminals take it for ESC and [.
+# CSI as one character of two bytes: terminals treat it like ESC and [.
 csi=$(printf '\302\233')
-test_expect_success 'what others chose reaches no terminal as it is, nor the stderr of a broker' '
+test_expect_success 'control characters from clients reach neither a terminal nor the stderr of a broker' '
     at 1 idtree logger -s err "log ${csi}31m" && at 1 idtree dmesg >log && grep "log ??31m" log && { at 2 idtree event sub -c 2 ctl. >got & } && sub=$! && wait_subscribers 2 1 &&
     idtree event pub "ctl.$(printf "\033[2J")" "{\"a\":\"${csi}2J\"}" && { at 2 idtree event sub -c 1 --json ctl. >json & } && subjson=$! && wait_subscribers 2 2 &&
     idtree event pub "ctl.x" "{\"a\":\"${csi}2J$(printf "\177")\"}" && wait $sub && wait $subjson && cat got json && grep "x1b.2J.*xc2.x9b2J" got &&
@@ -77,10 +78,10 @@ test_expect_success 'what others chose reaches no terminal as it is, nor the std
     idtree start sh -c "idtree logger -s err \"log ${csi}31m\"" 2>err && grep "log ??31m" err &&
     test_must_fail idtree getattr "no$(printf "\033")such${csi}" 2>err && cat err && ! LC_ALL=C grep -aF "$csi" err && ! LC_ALL=C grep -aF "$(printf "\033")" err
 '
-test_expect_success 'it can be cleared, by rank' '
+test_expect_success 'the log of a rank can be cleared' '
     at 2 idtree dmesg -C && ! at 2 idtree dmesg | grep "line-" && idtree dmesg | grep "over there"
 '
-test_expect_success 'events of all ranks reach all ranks, in one order, without a gap' '
+test_expect_success 'events of all ranks reach all ranks in one order and without a gap' '
     for r in 0 1 2 3 4; do at $r idtree event sub -c 100 ev. >got.$r & done &&
     for r in 0 1 2 3 4; do
         wait_subscribers $r 1 || return 1
@@ -90,7 +91,7 @@ test_expect_success 'events of all ranks reach all ranks, in one order, without 
     for r in 1 2 3 4; do test_cmp got.0 got.$r || return 1; done &&
     for r in 0 1 2 3 4; do seq 20 >want && cut -f1 got.0 | sed -n "s/^ev\.$r\.//p" >order && test_cmp want order || return 1; done
 '
-test_expect_success 'a client that is subscribed and gone leaves no subscription' '
+test_expect_success 'a client that disconnects leaves no subscription' '
     for r in 0 4; do wait_subscribers $r 0 || return 1; done
 '
 test_done

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t2040-compressor.t - the compressor service, method by method
-test_description='documents: open, make ids, convert them, join, submit, fetch'
+test_description='a client opens documents, makes and converts ids, joins, submits and fetches'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 4 --topology kary:1 -o broker.modules=fluid -o compressor.max-documents=4 -o compressor.window=2 -o compressor.max-sessions=20
 
@@ -13,13 +13,13 @@ A=11111111-1111-4111-8111-111111111111
 range() { printf '{"sessionId":"%s","ids":{"firstGenCount":%d,"count":%d,"requestedClusterSize":4,"localIdRanges":[[%d,%d]]}}' $A $1 $2 $1 $2; }
 submit() { ask "$1" compressor.submit "{\"document\":\"own\",\"uuid\":\"$uuid\",\"ranges\":[$2]}"; }
 
-test_expect_success 'without it, a document is not to be had, and the text says why' '
+test_expect_success 'without the compressor module no document can be opened, and the error says why' '
     test_must_fail ask 3 compressor.open "{\"document\":\"d\"}" 2>err && grep "^ENOSYS" err &&
     idtree module load -r 3 compressor &&
     test_must_fail ask 3 compressor.open "{\"document\":\"d\"}" 2>err && cat err &&
     grep "rank 0 has no compressor: load it" err && idtree module remove -r 3 compressor
 '
-test_expect_success 'it is loaded and unloaded a hundred times' '
+test_expect_success 'the module is loaded and removed a hundred times' '
     for i in $(seq 50); do
         for r in 0 3; do idtree module load -r $r compressor || return 1; done &&
         ask 3 compressor.open "{\"document\":\"loop\"}" >/dev/null &&
@@ -27,10 +27,10 @@ test_expect_success 'it is loaded and unloaded a hundred times' '
         for r in 3 0; do idtree module remove -r $r compressor || return 1; done
     done
 '
-test_expect_success 'ranks 0, 2 and 3 have it, rank 1 does not' '
+test_expect_success 'ranks 0, 2 and 3 have the module, rank 1 does not' '
     for r in 0 2 3; do idtree module load -r $r compressor || return 1; done
 '
-test_expect_success 'a document takes no more sessions than there may be, and the text says so' '
+test_expect_success 'a document refuses sessions beyond compressor.max-sessions, and the error names this limit' '
     ask 2 compressor.open "{\"document\":\"loop\"}" &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"loop\",\"final\":true}" 2>err && cat err &&
     grep "EDQUOT: .*compressor.max-sessions" err
@@ -41,13 +41,13 @@ test_expect_success 'a rank has one session in a document' '
     test "$(value session <one)" = "$(value session <two)" && test "$(value session <one)" != "$(value session <other)" &&
     test "$(value uuid <one)" = "$(value uuid <other)"
 '
-test_expect_success 'ids are made at once, and final when that is asked for' '
+test_expect_success 'ids are made immediately, and are final on request' '
     ask 3 compressor.generate "{\"document\":\"d\",\"count\":3}" >made && grep "\[\[-1,3\]\]" made &&
     ask 3 compressor.generate "{\"document\":\"d\",\"final\":true}" >made && grep "\"runs\":\[\[[0-9]*,1\]\]" made &&
     first=$(sed "s/.*\[\[\([0-9]*\),1.*/\1/" made) &&
     ask 3 compressor.normalize "{\"document\":\"d\",\"ids\":[-1,-2,-3]}" >op && cat op && ! grep -e "-[123][],]" op
 '
-test_expect_success 'an id means the same on another rank' '
+test_expect_success 'an id has the same meaning on another rank' '
     op=$(sed "s/.*\"ids\":\[\([0-9]*\).*/\1/" op) &&
     ask 3 compressor.decompress "{\"document\":\"d\",\"ids\":[-1]}" >mine && u=$(sed "s/.*\[\"\(.*\)\"\].*/\1/" mine) &&
     test "$u" = "$(value session <one)" &&
@@ -56,7 +56,7 @@ test_expect_success 'an id means the same on another rank' '
     ask 3 compressor.recompress "{\"document\":\"d\",\"uuids\":[\"$u\"]}" | grep "\[-1\]" &&
     ask 2 compressor.normalize "{\"document\":\"d\",\"origin\":\"$u\",\"ids\":[-1]}" | grep "\"ids\":\[$op\]"
 '
-test_expect_success 'what cannot be is refused with a sentence' '
+test_expect_success 'an invalid request is refused with a message' '
     test_must_fail ask 2 compressor.decompress "{\"document\":\"d\",\"ids\":[0,99999999]}" 2>err && grep "ENOENT: 99999999: " err &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"d\",\"count\":0}" 2>err && grep "EINVAL: count must be from 1 to 1048576" err &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"e\"}" 2>err && grep "ENOENT: document .e. is not open on rank 2" err &&
@@ -71,18 +71,18 @@ test_expect_success 'a client with a compressor of its own joins, submits and fe
     test "$(cat fetched)" = "{\"document\":\"own\",\"uuid\":\"$uuid\",\"newest\":1,\"seq\":1,\"ranges\":[$(range 1 5)]}" &&
     ask 2 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":2}" | grep "\"newest\":1,\"seq\":2,\"ranges\":\[\]"
 '
-test_expect_success 'a range is ordered once however often it comes; gaps, overlaps and garbage are refused' '
+test_expect_success 'a range is ordered once, however often it is submitted; gaps, overlaps and garbage are refused' '
     test "$(submit 2 "$(range 1 5)")" = "{\"seq\":1}" && test "$(submit 0 "$(range 1 5),$(range 6 1)")" = "{\"seq\":2}" &&
     test_must_fail submit 3 "$(range 9 1)" 2>err && grep "EINVAL: .*missing" err &&
     test_must_fail submit 3 "$(range 4 9)" 2>err && grep "EINVAL: .*same bounds" err &&
     test_must_fail submit 3 "{}" 2>err && grep EINVAL err && test_must_fail submit 3 "" 2>err && grep EINVAL err &&
     test "$(submit 2 "$(range 1 5)")" = "{\"seq\":2}"
 '
-test_expect_success 'what rank 0 did not keep is fetched as a whole' '
+test_expect_success 'fetch returns the whole document when rank 0 no longer keeps its ranges' '
     submit 3 "$(range 7 1),$(range 8 1)" && ask 3 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":1}" >fetched &&
     grep "\"newest\":4,\"seq\":4,\"state\":\"AAAAAAAAAEA" fetched
 '
-test_expect_success 'a document of another UUID, or none, is told' '
+test_expect_success 'requests for a document with another UUID, or for an unknown document, are refused' '
     test_must_fail ask 3 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$A\",\"from\":1}" 2>err && grep ESTALE err &&
     test_must_fail ask 3 compressor.fetch "{\"document\":\"nosuch\",\"uuid\":\"$A\",\"from\":1}" 2>err && grep ENOENT err &&
     (uuid=$A && test_must_fail submit 3 "$(range 9 1)" 2>err) && grep ESTALE err
@@ -93,16 +93,16 @@ test_expect_success 'a stored form becomes a new document, once' '
     test "$(ask 3 compressor.save "{\"document\":\"copy\"}" | value state)" = "$state" &&
     test_must_fail ask 3 compressor.create "{\"document\":\"copy\"}" 2>err && grep EEXIST err
 '
-test_expect_success 'there is a limit to documents' '
+test_expect_success 'compressor.max-documents limits the number of documents' '
     test_must_fail ask 2 compressor.open "{\"document\":\"more\"}" 2>err && grep "EDQUOT: .*compressor.max-documents" err &&
     ask 2 compressor.list >list && cat list && grep "\"document\":\"copy\"" list && ! grep more list
 '
-test_expect_success 'a document that is closed is open no more' '
+test_expect_success 'a closed document is no longer open, and has a new session when it is opened again' '
     ask 3 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 3 compressor.stats "{\"document\":\"d\"}" 2>err &&
     ask 3 compressor.open "{\"document\":\"d\"}" >new && test "$(value session <new)" != "$(value session <one)"
 '
-# The document takes no more sessions: what a new one makes never becomes final.
-test_expect_success 'a session that cannot end is told so and goes on, and with discard it ends' '
+# The document accepts no more sessions: ids of a new session never become final.
+test_expect_success 'a session that cannot end reports why and continues, and close with discard ends it' '
     test_must_fail ask 2 compressor.close "{\"document\":\"loop\"}" 2>err && cat err &&
     grep "EDQUOT: .*compressor.max-sessions.*stays open: to lose these ids, close it with discard" err &&
     ask 2 compressor.open "{\"document\":\"loop\"}" >again && ask 2 compressor.generate "{\"document\":\"loop\"}" &&
@@ -112,15 +112,15 @@ test_expect_success 'a session that cannot end is told so and goes on, and with 
     idtree doc ids --now -r 2 loop && test_must_fail idtree doc close -r 2 loop 2>err && grep "max-sessions" err &&
     idtree doc close --discard -r 2 loop
 '
-test_expect_success 'what a full document refuses is sent again after pauses that grow' '
+test_expect_success 'ranges that a full document refuses are sent again after pauses that grow' '
     ask 2 compressor.open "{\"document\":\"loop\"}" && ask 2 compressor.generate "{\"document\":\"loop\"}" &&
     pause() { ask 2 compressor.stats "{\"document\":\"loop\"}" | sed "s/.*\"pause_ms\":\([0-9]*\).*/\1/"; } &&
     wait_until "the pauses grow" holds "test \$(pause) -ge 1600" &&
     ask 2 compressor.close "{\"document\":\"loop\",\"discard\":true}"
 '
-# Where rank 0 was stopped for longer than tbon.timeout, those below attach to it anew.
+# When rank 0 was stopped for longer than tbon.timeout, the ranks below attach to it again.
 goes_on() { idtree startctl cont 0 && wait_until "rank 2 is there" idtree ping -c 1 2; }
-test_expect_success 'a client that goes is not waited for' '
+test_expect_success 'a request stops waiting when its client disconnects' '
     ask 2 compressor.open "{\"document\":\"d\"}" && rank2="IDTREE_URI=${IDTREE_URI%0}2" &&
     idtree startctl stop 0 &&
     { (IDTREE_URI=${IDTREE_URI%0}2 exec "$IDTREE_BUILDDIR/t/ask" 2 compressor.submit "{\"document\":\"own\",\"uuid\":\"$uuid\",\"ranges\":[$(range 9 1)]}" </dev/null >/dev/null 2>&1) & } && pid=$! &&
@@ -128,7 +128,7 @@ test_expect_success 'a client that goes is not waited for' '
     wait_until "a request waits" holds "test \$(waiting) = 1" && kill $pid && wait_until "it does not any more" holds "test \$(waiting) = 0"; rc=$?
     goes_on && test $rc = 0
 '
-# Nobody is answered within an hour here: whoever does not wait any more went himself.
+# No request is answered within an hour here: a request that stops waiting has lost its client.
 cat >gone.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 URI=${IDTREE_URI%0}1
@@ -145,11 +145,11 @@ rc=$?
 closed() { ! ask compressor.stats '{"document":"d"}'; }
 idtree startctl cont 0 && test $rc = 0 && wait_until "the document is closed, for nobody" closed
 END
-test_expect_success 'nor is one that waits for a document, for final ids, or for the end of a session' '
+test_expect_success 'requests for a document, for final ids and for the end of a session stop waiting when their client disconnects' '
     (unset IDTREE_URI FLUX_URI && idtree start -s 2 -o broker.modules=fluid,compressor -o compressor.timeout=1h -o tbon.timeout=5m sh gone.sh)
 '
 at2() { (IDTREE_URI=${IDTREE_URI%0}2 && ask 2 "$@"); }
-test_expect_success 'while rank 0 is down close and open are told so in time, and the session goes on' '
+test_expect_success 'while rank 0 is down, close and open fail in time, and the session continues' '
     ask 2 compressor.open "{\"document\":\"d\"}" >before && idtree startctl stop 0 &&
     { at2 compressor.generate "{\"document\":\"d\"}" &&
       test_must_fail at2 compressor.close "{\"document\":\"d\"}" 2>err && cat err && grep "EHOSTUNREACH: .*stays open: to lose these ids, close it with discard" err &&
@@ -159,7 +159,7 @@ test_expect_success 'while rank 0 is down close and open are told so in time, an
     ask 2 compressor.open "{\"document\":\"copy\"}" && ask 2 compressor.close "{\"document\":\"copy\"}" &&
     ask 2 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 2 compressor.stats "{\"document\":\"d\"}"
 '
-test_expect_success 'lsattr shows the limits' '
+test_expect_success 'lsattr lists the limits' '
     idtree lsattr | grep "^compressor.max-documents" && test "$(idtree getattr compressor.max-documents)" = 4
 '
 test_done

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2041-compressor-messages.t - what goes up and comes down, as the services count it
-test_description='one message up each hop, and one event down each rank, for each batch of ranges'
+# t2041-compressor-messages.t - messages up and events down the tree, as the services count them
+test_description='each batch of ranges needs one message up for each hop, and one event down for each rank'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 8 --topology kary:2 -o broker.modules=fluid,compressor -o tbon.timeout=5m -o compressor.timeout=1h
 
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@" </dev/null; }
-# A number of the service on rank $1, which is asked itself: rank 0 may be stopped.
+# Print counter $2 of the service on rank $1. The request goes to this rank itself, as rank 0 may be stopped.
 count() { IDTREE_URI=${IDTREE_URI%0}$1 ask $1 compressor.stats-get | sed "s/.*\"$2\":\([0-9]*\).*/\1/"; }
 counts() { for rank in 0 1 2 3 4 5 6 7; do count $rank $1 || return 1; done | tr "\n" " "; }
 has_seq() { ask $1 compressor.stats "{\"document\":\"d\"}" | grep "\"seq\":$2,"; }
@@ -18,7 +18,7 @@ minus() { printf "%s\n%s\n" "$1" "$2" | awk 'NR == 1 { n = split($0, a) } NR == 
 test_expect_success 'a document is open on all ranks' '
     for rank in 0 1 2 3 4 5 6 7; do ask $rank compressor.open "{\"document\":\"d\"}" || return 1; done
 '
-test_expect_success 'ten times an id that is final: each is one message each hop and one event each rank' '
+test_expect_success 'each of ten requests for a final id needs one message for each hop and one event for each rank' '
     orders=$(counts orders) events=$(counts events) && groups=$(count 0 groups) &&
     for i in 1 2 3 4 5 6 7 8 9 10; do ask 7 compressor.generate "{\"document\":\"d\",\"final\":true}" || return 1; done &&
     for rank in 0 1 2 3 4 5 6 7; do
@@ -28,11 +28,11 @@ test_expect_success 'ten times an id that is final: each is one message each hop
     test "$(minus "$(counts events)" "$events")" = "10 10 10 10 10 10 10 10 " &&
     test $(($(count 0 groups) - groups)) = 10
 '
-# While rank 0 is stopped, one message of rank 1 is under way, and all that comes meanwhile waits for it to be answered.
+# While rank 0 is stopped, one message of rank 1 is under way, and later requests wait for the answer to it.
 range() { printf '{"sessionId":"%08x-1111-4111-8111-111111111111","ids":{"firstGenCount":1,"count":1,"requestedClusterSize":4,"localIdRanges":[[1,1]]}}' $1; }
 submit() { IDTREE_URI=${IDTREE_URI%0}$1 ask $1 compressor.submit "{\"document\":\"d\",\"uuid\":\"$uuid\",\"ranges\":[$(range $2)]}"; }
 await_waiting() { wait_until "$2 requests wait at rank $1" holds "test \"\$(count $1 waiting)\" = $2"; }
-test_expect_success 'whatever comes to a rank while a message is under way goes up in the next one' '
+test_expect_success 'requests that reach a rank while a message is under way are sent up in the next one' '
     uuid=$(ask 0 compressor.open "{\"document\":\"d\"}" | sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/") &&
     orders=$(counts orders) elements=$(counts elements) events=$(counts events) && groups=$(count 0 groups) &&
     idtree startctl stop 0 &&
@@ -50,8 +50,8 @@ test_expect_success 'whatever comes to a rank while a message is under way goes 
     done &&
     test "$(minus "$(counts events)" "$events")" = "3 3 3 3 3 3 3 3 "
 '
-# An answer comes after its batch was stored and published: so no rank sends more messages than there are batches.
-test_expect_success 'with all ranks at work there is at most one message each hop and one event each rank for a batch' '
+# Rank 0 answers a batch after it was stored and published, so no rank sends more messages than there are batches.
+test_expect_success 'with all ranks at work a batch needs at most one message for each hop and one event for each rank' '
     orders=$(counts orders) events=$(counts events) && groups=$(count 0 groups) &&
     mkfifo stop && { "$IDTREE_BUILDDIR/t/idcomp-load" "${IDTREE_URI%0}" d record 0 1 2 3 4 5 6 7 <stop >result 2>&1 & } && load=$! &&
     exec 6>stop && wait_until "there are 100 batches" holds "test \$((\$(count 0 groups) - groups)) -ge 100" && exec 6>&- && wait $load && cat result &&

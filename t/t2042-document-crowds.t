@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2042-document-crowds.t - as many documents as there may be, and many who join a large one
-test_description='as many documents as compressor.max-documents says; a large document goes to many in pieces'
+# t2042-document-crowds.t - the largest number of documents, and many clients that join a large document
+test_description='an instance has compressor.max-documents documents, and many clients get a large document in pieces'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 2 -o broker.modules=fluid,compressor -o compressor.max-documents=1027 -o tbon.timeout=5m -o compressor.timeout=5m
 
 crowd() { "$IDTREE_BUILDDIR/t/document-crowd" "$@" </dev/null; }
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@" </dev/null; }
 
-test_expect_success 'a large document comes in pieces, the same for all who join it' '
+test_expect_success 'a large document is sent in pieces, and all who join it get the same form' '
     crowd make big 40000 && ask 1 compressor.join "{\"document\":\"big\"}" >piece && grep "\"size\":1280[0-9]*}" piece &&
     idtree doc export big >form && test "$(wc -c <form)" -gt 1280000 &&
     idtree doc open -r 1 big && idtree doc ids -u -r 1 big >id && read -r id uuid <id &&
@@ -18,31 +18,31 @@ test_expect_success 'a large document comes in pieces, the same for all who join
     idtree doc export big >again && test "$(wc -c <again)" -gt "$(wc -c <form)" && idtree doc import big2 again &&
     idtree doc export big2 | cmp - again
 '
-test_expect_success 'a piece of a form that is not kept, or of none, is refused with a sentence' '
+test_expect_success 'a request for a piece of a form that is no longer kept, or for an invalid piece, is refused with a message' '
     uuid=$(sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/" piece) &&
     state() { test_must_fail ask 1 compressor.state "{\"document\":\"big\",\"uuid\":\"$uuid\",\"seq\":$1,\"offset\":$2}" 2>err && cat err; } &&
     state 1000 4 && grep "EAGAIN: .*begin again" err && state 0 3 && grep "EINVAL: offset=3" err && state 0 4000000 && grep -E "EINVAL|EAGAIN" err &&
     state 0 -4 && grep "EINVAL: offset=-4" err
 '
-# Forms that rank 0 has made, and the most memory that it ever had, KiB.
+# The number of forms that rank 0 has made, and its peak memory in KiB.
 forms() { ask 0 compressor.stats-get | sed 's/.*"forms":\([0-9]*\).*/\1/'; }
 peak() { awk '/^VmHWM/ { print $2 }' "/proc/$(idtree getattr broker.pid)/status"; }
 
-test_expect_success 'many may join it at once, while another document goes on: its form is made once' '
+test_expect_success 'rank 0 makes the form of a document once for many concurrent joins, while another document continues' '
     idtree doc open d0 && crowd make many 40000 && forms=$(forms) && before=$(peak) && crowd join many 30 d0 &&
     after=$(peak) && echo "$before $after" && test $(($(forms) - forms)) = 1
 '
-# A sanitizer keeps what is freed.
+# A sanitizer keeps freed memory.
 if ! is_sanitized; then
-    test_expect_success 'and is kept once' '
+    test_expect_success 'rank 0 keeps the form once' '
         test $((after - before)) -lt 32768
     '
 fi
-test_expect_success 'a rank can open as many documents as there may be, and no more' '
+test_expect_success 'a rank can open as many documents as the limit allows, and no more' '
     (IDTREE_URI=${IDTREE_URI%0}1 && crowd rank 1024) &&
     test_must_fail idtree doc open -r 1 more 2>err && grep "compressor.max-documents" err
 '
-test_expect_success 'so can a handle' '
+test_expect_success 'a handle can open as many documents as a rank' '
     (IDTREE_URI=${IDTREE_URI%0}1 && crowd handle 1024)
 '
 test_done

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2050-flake.t - flax, sno and uid from every rank of a tree; ranks die, come back, forward and collide
-test_description='the flake service hands out ids of three kinds, none twice'
+# t2050-flake.t - flax, sno and uid from every rank of a tree; ranks die, return, forward and collide
+test_description='the flake service makes ids of three schemes, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# Where leases are short, loans and claims end and are renewed while it runs; a rank that is late with that forwards.
-# What a busy machine takes is not what is judged here: requests wait long enough.
+# With short leases, subleases and claims end and are renewed during the test; a rank that renews late forwards.
+# Requests have long timeouts, as the test does not judge the speed of a busy machine.
 wait='-o flake.forward-timeout=1m -o fluid.forward-timeout=1m'
 opts="-o log-stderr-level=0 $wait"
 short="$opts -o fluid.lease=1s"
@@ -42,7 +42,7 @@ for rank in 0 1 2 3 4 5 6 7; do
 done | field uid node | sort -u >nodes
 test "$(wc -l <nodes)" = 8
 END
-test_expect_success 'eight ranks at the same time: none twice, each under its own partition and node' '
+test_expect_success 'eight ranks make ids at the same time: no id is issued twice, and each has its own partition and node' '
     idtree start -s 8 --topology kary:2 $opts sh all.sh
 '
 cat >kill.sh <<'END'
@@ -61,7 +61,7 @@ for scheme in sno uid; do
     test "$(wc -l <$scheme.killed)" = 420012 && test "$(sort -u $scheme.killed | wc -l)" = 420012 || exit 1
 done
 END
-test_expect_success 'a rank that is killed and run again makes none of those that it made, nor does the root' '
+test_expect_success 'a killed rank repeats none of its ids when it runs again, and neither does the root' '
     idtree start -s 4 $short sh kill.sh
 '
 cat >forward.sh <<'END'
@@ -75,7 +75,7 @@ test "$(cat [56].uid | field uid node | sort -u)" = "$(cat 2.uid | field uid nod
 test "$(idtree module stats -r 1 flake | grep -c "^forwarded  *0$")" = 1 &&
 test "$(idtree module stats -r 6 flake | grep -c "^forwarded  *0$")" = 0
 END
-test_expect_success 'ranks at the limit of partitions forward sno, those without a generator uid too' '
+test_expect_success 'ranks beyond the limit of partitions forward sno, and ranks without a generator forward uid, too' '
     idtree start -s 7 --topology kary:2 $opts -o flake.max-partitions=3 -o fluid.max-generators=5 sh forward.sh
 '
 cat >collide.sh <<'END'
@@ -89,7 +89,7 @@ test "$(grep -c "^0x8000000[012]$" nodes)" = 2 || exit 1
 said() { idtree dmesg | grep "uids contain this rank's number instead of its name: fingerprint 0x00000007 of node idtree-.@.* (rank .) belongs to node idtree-.@.* (rank .)"; }
 wait_until "a rank says why" said
 END
-test_expect_success 'of ranks with one fingerprint one has it, the others name their numbers, and say why' '
+test_expect_success 'one of several ranks with the same fingerprint gets it; the others use their numbers, and report why' '
     idtree start -s 3 $opts -o uid.fingerprint=7 sh collide.sh
 '
 cat >inherit.sh <<'END'
@@ -103,7 +103,7 @@ named $has && idtree startctl kill $has && named $other && idtree startctl run $
 take $has && take $other && take 0 && idtree startctl kill $other && named $has &&
 test "$(sort -u ids | wc -l)" = "$(wc -l <ids)"
 END
-test_expect_success 'until that is gone; and back: none comes twice' '
+test_expect_success 'another rank gets the fingerprint when its holder dies, and back, and no id is issued twice' '
     idtree start -s 3 $short -o uid.fingerprint=7 sh inherit.sh
 '
 cat >rootless.sh <<'END'
@@ -113,7 +113,7 @@ idtree startctl kill 0
 for r in 1 2; do idtree id new --scheme uid --uri "$(uri_of $r)" -n 20000 || exit 1; done >ids
 test "$(field uid node <ids | sort -u | tr "\n" " ")" = "0x80000001 0x80000002 " && test "$(sort -u ids | wc -l)" = 40000
 END
-test_expect_success 'ranks that never made a uid make them when rank 0 is gone' '
+test_expect_success 'ranks that never made a uid make uids after rank 0 has died' '
     idtree start -s 3 $opts sh rootless.sh
 '
 cat >drift.sh <<'END'
@@ -143,7 +143,7 @@ for s in flax sno uid; do
     cat greedy.$s.* modest.$s | LC_ALL=C sort >all && test -z "$(uniq -d all)" && test "$(wc -l <modest.$s)" = 9 || exit 1
 done
 END
-test_expect_success 'many who want much beside one who wants little: that one is served, and no id comes twice' '
+test_expect_success 'a small request is served beside many large ones, and no id is issued twice' '
     idtree start -s 2 $opts sh greedy.sh
 '
 cat >limits.sh <<'END'
@@ -162,7 +162,7 @@ ask 0 sno.generate '{"count":65536,"meta":255}' >answer && test "$(tr , "\n" <an
 refused uid.generate '{"drift":5}' 'EINVAL: drift 5: uids of this instance have 8 drift bits' &&
 refused flax.generate "$(printf '{"x":"%01024d"}' 0)" 'EMSGSIZE: .*limit is 1024' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
 END
-test_expect_success 'what is out of range is refused with the range' '
+test_expect_success 'a value out of range is refused with the range' '
     idtree start -s 1 $opts sh limits.sh
 '
 cat >modules.sh <<'END'
@@ -181,14 +181,14 @@ for i in $(seq 20); do
     idtree id new --scheme sno --uri "$(uri_of 1)" -n 3 && idtree module load -r 1 fluid || exit 1
 done >ids && test "$(sort -u ids | wc -l)" = 120
 END
-test_expect_success 'modules are loaded and removed a hundred times: nothing is left, no id comes twice' '
+test_expect_success 'modules are loaded and removed a hundred times: nothing is left behind, and no id is issued twice' '
     idtree start -s 2 $short sh modules.sh
 '
 cat >stop.sh <<'END'
 for r in 0 1; do for s in sno uid; do idtree id new --scheme $s -r $r -n 1000; done; done >ids.$1
 idtree info >info.$1
 END
-test_expect_success 'an instance that is stopped and started again goes on where it was, not ahead' '
+test_expect_success 'an instance that is stopped and started again continues where it was, without clock debt' '
     init_state state && for i in 1 2 3 4 5; do
         idtree start -s 2 -o statedir="$PWD/state" -o log-stderr-level=0 sh stop.sh $i || return 1
     done && test "$(cat ids.? | sort -u | wc -l)" = 20000

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2070-job-ingest.t - clients of job ingest that ask for what they should not, and stores that cannot be used
+# t2070-job-ingest.t - invalid requests to job ingest, and job stores that cannot be used
 
-# What is mounted below is gone when the test is, however that ends.
+# The test has its own mounts, which end with it, however it ends.
 if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
     TEST_OWN_MOUNTS=1
     export TEST_OWN_MOUNTS
     exec unshare -m /bin/sh "$0" "$@"
 fi
-test_description='clients of job ingest that ask for what they should not, and stores that cannot be used'
+test_description='job ingest refuses invalid requests, and reports a store that it cannot use'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs python3
 
@@ -18,7 +18,7 @@ client="python3 $IDTREE_SRCDIR/t/ingest_client.py"
 run() { # option..., command...
     idtree start -s 1 -o log-stderr-level=0 -o ingest.require-signature=off "$@" </dev/null
 }
-# The jobs of an instance that is gone, changed with statements of SQLite.
+# Change the jobs of an instance that has ended with statements of SQLite.
 change() { # statements
     python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])' state/ingest.sqlite "$1"
 }
@@ -35,17 +35,17 @@ else
     say_color skip "# a small tmpfs cannot be mounted here: $(cat mount-error 2>/dev/null || echo no unshare)"
 fi
 
-test_expect_success 'what is of a wrong type is refused, and nothing is done' 'run $both $client types'
-test_expect_success 'nobody confirms for the consumer of another' 'run $both $client foreign'
-test_expect_success 'what no jobspec needs is not parsed' 'run $both $client long'
-test_expect_success 'consumers are shown jobs while others keep rank 0 busy' 'run $both $client starving'
-# A sanitizer keeps what is freed.
+test_expect_success 'a request with a value of a wrong type is refused, and nothing is done' 'run $both $client types'
+test_expect_success 'a client cannot confirm jobs for the consumer of another client' 'run $both $client foreign'
+test_expect_success 'a request larger than any jobspec is refused before it is parsed' 'run $both $client long'
+test_expect_success 'consumers receive jobs while other clients keep rank 0 busy' 'run $both $client starving'
+# A sanitizer keeps freed memory.
 if ! is_sanitized; then
-test_expect_success 'what waits takes no more memory than its job' '
+test_expect_success 'a waiting request uses no more memory than its job' '
     run -o broker.modules=job-ingest -o ingest.timeout=1h sh -c "BROKER_PID=\$(idtree getattr broker.pid) $client memory"
 '
 fi
-test_expect_success 'who waits in vain is told why' '
+test_expect_success 'a submission that waits in vain fails with the reason' '
     cat >vain.sh <<-\EOF &&
 	. "$IDTREE_SRCDIR/t/wait.sh"
 	tells() { # sentence
@@ -59,10 +59,10 @@ test_expect_success 'who waits in vain is told why' '
 	EOF
     idtree start -s 2 -o log-stderr-level=0 $both -o ingest.timeout=1s sh vain.sh </dev/null
 '
-test_expect_success 'a consumer of what cannot be read is told, once' '
+test_expect_success 'a consumer of a job that cannot be read is notified, once' '
     run_own idtree job submit -q -n 3 -- true && change "UPDATE jobs SET urgency = 99" && run_own $client damaged
 '
-test_expect_success MOUNT 'on a full disk what is to be cleared away waits between tries' '
+test_expect_success MOUNT 'on a full disk rank 0 pauses between attempts to delete confirmed jobs' '
     change "UPDATE jobs SET urgency = 16; UPDATE meta SET acked = (SELECT max(id) FROM jobs)" &&
     cp state/instance state/*.sqlite disk && cat >full.sh <<-\EOF &&
 	cat /dev/zero >disk/fill 2>/dev/null
@@ -72,7 +72,7 @@ test_expect_success MOUNT 'on a full disk what is to be cleared away waits betwe
 	EOF
     run -o broker.modules=job-ingest -o statedir="$PWD/disk" sh full.sh
 '
-# Rank 0 of an instance whose wall clock is what the page says: the first number of 64 bits, in microseconds.
+# Rank 0 runs with the wall clock of the page: its first number of 64 bits, in microseconds.
 cat >later.sh <<\END
 unset LD_PRELOAD
 hand_on() { idtree job watch -n "$1" >seen && idtree job ack "$(tail -n 1 seen | cut -f1)"; }
@@ -80,7 +80,7 @@ idtree job submit --key once -- true >first && idtree job submit -- true && hand
 printf "\000\150\304\141\010\000\000\000" | dd of="$CHAOS_PAGE" conv=notrunc 2>/dev/null && # 36,000 s
 idtree job submit -- true && hand_on 1 && idtree job submit --key once -- false >second && cmp first second
 END
-test_expect_success 'a clock that is set forward makes no second job of a key' '
+test_expect_success 'a clock that is set forward makes no second job with the same key' '
     init_state later && head -c 520 /dev/zero >page && env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
         CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/later" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 1 -o log-stderr-level=0 $both -o statedir="$PWD/later" sh later.sh </dev/null
@@ -98,7 +98,7 @@ idtree dmesg | grep "the disk has not answered for 5000 ms: jobs wait" >told && 
 set_disk 0 && wait $submitter && idtree job show "$(cat late)" >out && wait_until "health is good" grade 0 "" &&
 idtree dmesg | grep "the disk answers again, after [0-9]* ms"
 END
-test_expect_success 'a disk that hangs is critical, and told in figures and log, once' '
+test_expect_success 'a disk that hangs makes health critical, and is reported in statistics, metrics and once in the log' '
     init_state hung && head -c 520 /dev/zero >page && env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
         CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/hung" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 1 -o log-stderr-level=0 $both -o ingest.timeout=1h -o statedir="$PWD/hung" sh hung.sh </dev/null
@@ -108,7 +108,7 @@ test_code=0; idtree job submit -- true 2>err || test_code=$?; cat err
 test $test_code = 1 && grep "its epoch is more than 17.4 years ago: jobs need an instance with a later epoch" err &&
 idtree dmesg | grep "all jobs are refused: .*17.4 years"
 END
-test_expect_success 'an instance whose ids have 64 bits by now says why it takes no jobs' '
+test_expect_success 'an instance whose ids have 64 bits refuses jobs, and says why' '
     init_state old --epoch 2000-01-01T00:00:00Z && run $both -o statedir="$PWD/old" sh old.sh
 '
 cat >removed.sh <<\END
@@ -118,11 +118,11 @@ idtree job submit -- true >kept && rm removed/ingest.sqlite-wal && refused &&
 idtree job stats | grep "ingest.sqlite-wal: was removed" && idtree dmesg | grep "ingest.sqlite-wal: was removed" &&
 test_code=0; idtree health >out || test_code=$?; cat out; test $test_code = 2 && grep "removed or replaced" out
 END
-test_expect_success 'where its log is removed nobody is told that his job is durable, and an end in order keeps the others' '
+test_expect_success 'after the log of the store was removed no job is reported durable, and a clean shutdown keeps earlier jobs' '
     init_state removed && run $both -o statedir="$PWD/removed" sh removed.sh &&
     run $both -o statedir="$PWD/removed" sh -c "idtree job list && idtree job show \$(cat kept)"
 '
-test_expect_success 'where the store cannot be used all say why' '
+test_expect_success 'each request reports why the store cannot be used' '
     echo nonsense >state/ingest.sqlite && run_own $client unusable
 '
 test_done

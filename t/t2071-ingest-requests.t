@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2071-ingest-requests.t - what a submission may be, byte for byte
-test_description='requests for job-ingest.submit are taken as they may be written, and refused by a sentence'
+# t2071-ingest-requests.t - valid and invalid submissions, byte for byte
+test_description='job-ingest.submit accepts each valid form of a request, and refuses others with a message'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 2 --topology kary:1 -o broker.modules=fluid,job-ingest -o log-stderr-level=3 \
     -o ingest.require-signature=off
@@ -22,19 +22,19 @@ refuses() { # errno and sentence, request
     test "$(cat err)" = "$1" || { cat err; return 1; }
 }
 
-test_expect_success 'J is taken, with escapes and without' '
+test_expect_success 'J is accepted with escapes and without' '
     takes "{\"J\":\"$header.$payload.none\",\"urgency\":16,\"flags\":0}" &&
     takes " { \"flags\" : 0 , \"\\u004a\" : \"$header\\u002e$payload.non\\u0065\" , \"other\" : [ { } ] } " &&
     idtree job show --json "$id" | grep "\"urgency\":16,"
 '
-test_expect_success 'so is one that is long, which a thread looks at' '
+test_expect_success 'a long request is accepted in each form, and a thread checks it' '
     printf %s "$spec" | sed "s/\"x\"/\"$(printf %050000d 0)\"/" >long.json && long=$(base64 <long.json) &&
     takes "{\"J\":\"$header.$long.none\"}" && idtree job show --json "$id" | grep "\"command\":\[\"0000" >/dev/null &&
     takes "{\"J\":\"$header\\u002e$long.none\"}" && idtree job show --json "$id" | grep "\"command\":\[\"0000" >/dev/null &&
     takes "{\"jobspec\":$(cat long.json)}" &&
     refuses "EINVAL: J: signature: must be none" "{\"J\":\"$header.$long.no\\u006ee!\"}"
 '
-test_expect_success 'a jobspec is taken as text, and as an object' '
+test_expect_success 'a jobspec is accepted as text, and as an object' '
     takes "{\"jobspec\":\"$(printf %s "$spec" | sed "s/[\"]/\\\\&/g")\"}" && idtree job show --json "$id" >a &&
     takes "{\"jobspec\": $(printf %s "$spec" | sed "s/,/ ,\n/g"),\"urgency\":16}" && idtree job show --json "$id" >b &&
     sed "s/.*\"jobspec\"//" a >spec.a && sed "s/.*\"jobspec\"//" b >spec.b && grep command spec.a && cmp spec.a spec.b &&
@@ -47,21 +47,21 @@ test_expect_success 'a key may have escapes, and so may a nonce' '
     takes "{\"J\":\"$header.$payload.\\u006eone\",\"nonce\":\"1\"}" && test "$id" = "$first" &&
     takes "{\"J\":\"$header.$payload.none\",\"nonce\":\"2\"}" && test "$id" != "$first"
 '
-test_expect_success 'no end of a nonce is taken for the beginning of a job' '
+test_expect_success 'the end of a nonce is not mistaken for the beginning of a job' '
     text=$(printf %s "$spec" | sed "s/[\"]/\\\\&/g") &&
     takes "{\"jobspec\":\" $text\",\"nonce\":\"1\"}" && first=$id &&
     takes "{\"jobspec\":\"$text\",\"nonce\":\"1 \"}" && test "$id" != "$first" &&
     takes "{\"jobspec\":\"$text\",\"nonce\":\"12345678901234567\"}" && first=$id &&
     takes "{\"jobspec\":\"$text\",\"nonce\":\"12345678901234567\"}" && test "$id" = "$first"
 '
-test_expect_success 'what is no JSON object is refused' '
+test_expect_success 'a payload that is not a JSON object is refused' '
     refuses "EPROTO: payload is not a JSON object" "[]" && refuses "EPROTO: payload is not a JSON object" "5" &&
     refuses "EPROTO: unexpected token near end of file" "" && refuses "EPROTO: invalid token near ${q}nul$q" "{\"J\":nul}" &&
     refuses "EPROTO: duplicate object key near $q\"J\"$q" "{\"J\":\"a\",\"J\":\"b\"}" &&
     refuses "EPROTO: unable to decode byte 0xff near $q\"$q" "$(printf "{\"J\":\"\\377\"}")" &&
     refuses "EPROTO: too deep near $q[$q" "{\"J\":$(printf %2000s "" | tr " " "[")"
 '
-test_expect_success 'so is each field that is none, by name' '
+test_expect_success 'each missing or invalid field is refused by its name' '
     refuses "EPROTO: J: is missing" "{}" && refuses "EINVAL: J: must be a string" "{\"J\":null}" &&
     refuses "EINVAL: J: must be HEADER.PAYLOAD.SIGNATURE, three parts separated by two periods" "{\"J\":\"\"}" &&
     for urgency in 32 -1 1.0 \"1\" null 9223372036854775807; do
@@ -77,7 +77,7 @@ test_expect_success 'so is each field that is none, by name' '
     takes "{\"J\":\"$header.$payload.none\",\"key\":\"$(printf %062d 0)\\u00e9\"}" &&
     refuses "EINVAL: key and nonce: only one of them is allowed" "{\"J\":\"\",\"key\":\"a\",\"nonce\":\"b\"}"
 '
-test_expect_success 'a jobspec that is none is refused as one, whatever it is' '
+test_expect_success 'an invalid jobspec is refused as such, whatever its type' '
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":null}" &&
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":5}" &&
     refuses "EINVAL: jobspec: line 1, column 261: more levels of nested arrays and objects than 256" \
