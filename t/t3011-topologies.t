@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t3011-topologies.t - a tree of each shape: who is whose parent, ids, ways, events, and what happens when one dies
-test_description='in each topology ranks join, make ids, reach each other, and attach anew'
+# t3011-topologies.t - a tree of each shape: parents, ids, routes, events, and the death of a rank
+test_description='in each topology ranks join, make ids, reach each other, and reattach'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 SIZE=12
 export SIZE
 all=$(seq 0 $((SIZE - 1)))
 
-# What is true of each tree.  $PARENTS are those of ranks 1, 2, ...
+# Checks for every tree. $PARENTS are the parents of ranks 1, 2, ...
 cat >each.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 all=$(seq 0 $((SIZE - 1)))
@@ -64,7 +64,7 @@ for gone in $KILL; do
         wait_until "all are where they belong" nobody_adopted $(parent_of $gone) && ways $all
 done
 END
-# With three generators only, leaves are idle: their ids come from above.
+# With only three generators leaves are idle, and get their ids from above.
 shape() { # parents, to be killed in turn, topology
     PARENTS=$1 KILL=$2 idtree start -s $SIZE --topology "$3" -o fluid.max-generators=3 sh each.sh
 }
@@ -72,39 +72,39 @@ shape() { # parents, to be killed in turn, topology
 test_expect_success 'kary:3' '
     shape "0 0 0 1 1 1 2 2 2 3 3" 1 kary:3
 '
-test_expect_success 'mincrit: so few ranks are all children of rank 0' '
+test_expect_success 'mincrit: in a tree this small all ranks are children of rank 0' '
     shape "0 0 0 0 0 0 0 0 0 0 0" 11 mincrit
 '
-test_expect_success 'mincrit:2: rank 0, two routers, leaves by turns' '
+test_expect_success 'mincrit:2: rank 0 has two routers, and leaves alternate between them' '
     shape "0 0 1 2 1 2 1 2 1 2 1" 1 mincrit:2
 '
 test_expect_success 'binomial' '
     shape "0 0 2 0 4 4 6 0 8 8 10" "6 8" binomial
 '
-# Parents above their children in number, and idle ranks in between.
+# Parents have higher numbers than their children, and some ranks in between are idle.
 cat >tree.json <<'END'
 [null, 5, 5, 1, 1, 0, 11,
  6, 6, 0, 9, 0]
 END
-test_expect_success 'custom: any tree' '
+test_expect_success 'custom: any tree is allowed' '
     shape "5 5 1 1 0 11 6 6 0 9 0" "5 6" "custom:$PWD/tree.json"
 '
-test_expect_success 'each broker tells the topology that it was given, and its place in it' '
+test_expect_success 'each broker returns the topology that it was given, and its place in it' '
     idtree start -s $SIZE --topology custom:tree.json sh -c "
         idtree getattr -r 3 tbon.topo; idtree getattr -r 3 tbon.level; idtree getattr tbon.maxlevel" >out &&
     printf "custom:tree.json\n3\n3\n" >want && test_cmp want out
 '
-test_expect_success 'a list for another number of brokers starts none' '
+test_expect_success 'a list of parents for another number of brokers starts no broker' '
     test_must_fail idtree start -s 11 --topology custom:tree.json touch started 2>err && test ! -e started &&
     grep "topology .custom:tree.json.: is a list of 12 parents, but there are 11 brokers" err
 '
-test_expect_success 'nor does a file that is not there, or makes no tree' '
+test_expect_success 'a file that is missing, or makes no tree, starts no broker' '
     test_must_fail idtree start -s 3 --topology custom:nosuch.json touch started 2>err &&
     grep "topology .custom:nosuch.json.: No such file" err &&
     echo "[null, 2, 1]" >cycle.json && test_must_fail idtree start -s 3 --topology custom:cycle.json touch started 2>err &&
     grep "topology .custom:cycle.json.: the parents of rank 1 form a cycle" err && test ! -e started
 '
-# The rank that came back as another ends; the others go on.
+# A rank that returns with another topology ends, and the others continue.
 cat >changed.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 wait_attached 2 1 && echo "[null, 0, 0, 1]" >changing.json || exit 1
@@ -118,12 +118,12 @@ echo "[null, 0, 1, 1]" >changing.json
 for r in 0 1 2; do idtree startctl run $r || exit 1; done
 wait_attached 2 1 && idtree id new -r 2 && echo whole
 END
-test_expect_success 'a file that changes while the instance lives keeps who comes back out, until it is as it was' '
+test_expect_success 'after the file has changed, a rank that returns is refused until the file is as it was' '
     echo "[null,0,1,1]" >changing.json && : >refused &&
     idtree start -s 4 --topology custom:changing.json sh changed.sh >out 2>refused; cat out refused
     tail -n 1 out | grep whole
 '
-test_expect_success 'one that changes between two starts makes another tree' '
+test_expect_success 'a file that changes between two starts makes another tree' '
     echo "[null, 2, 0, 0]" >changing.json && idtree start -s 4 --topology custom:changing.json \
         sh -c ". \"\$IDTREE_SRCDIR/t/wait.sh\"; wait_attached 1 2 && idtree id new -r 1"
 '

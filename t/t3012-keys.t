@@ -2,36 +2,36 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t3012-keys.t - the keys of those below go up once to each broker that needs them
-test_description='keys go up once, not with each join'
+# t3012-keys.t - the keys of the ranks below are sent up once to each broker that needs them
+test_description='keys are sent up once, not with each join'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 8 --topology kary:2 -o tbon.timeout=1s
 
 counter() { idtree module stats --json -r "$1" overlay | sed "s/.*\"$2\": *\([0-9]*\).*/\1/"; }
 sent() { test "$(counter "$1" keys-sent)" = "$2"; }
-# Whoever is joined has heard all, and says so with the answer to a beat.
+# A broker that accepted a rank has received all its keys when it answers a heartbeat of the rank.
 all_heard() { wait_until "rank $1 has told its keys" holds "test \$(counter $1 keys-pending) = 0"; }
 away() { idtree startctl stop 1 && wait_attached 3 0 && all_heard 3; }
 back() { idtree startctl cont 1 && wait_attached 3 1 && all_heard 3; }
 
-test_expect_success 'each rank knows those below it, whose keys went up once' '
+test_expect_success 'each rank knows the keys of the ranks below it, which were sent up once' '
     wait_attached 7 3 && wait_attached 3 1 && all_heard 3 && all_heard 1 &&
     wait_until "rank 0 knows all" holds "test \$(counter 0 keys) = 7" && test $(counter 1 keys) = 3 && sent 3 1 && sent 1 3 && sent 0 0
 '
-test_expect_success 'an ancestor that stands in for the parent hears them, once' '
+test_expect_success 'an ancestor that replaces the parent receives the keys, once' '
     away && sent 3 2
 '
-test_expect_success 'the parent has not forgotten them' '
+test_expect_success 'the parent still has the keys when its child returns' '
     back && sent 3 2
 '
-test_expect_success 'nor has the ancestor, when it stands in again' '
+test_expect_success 'the ancestor still has the keys when it replaces the parent again' '
     away && sent 3 2 && back && sent 3 2
 '
-test_expect_success 'a parent that comes anew hears them, and tells them on' '
+test_expect_success 'a parent that was started again receives the keys, and sends them on' '
     idtree startctl kill 1 && wait_attached 3 0 && all_heard 3 && sent 3 2 &&
     idtree startctl run 1 && wait_attached 3 1 && all_heard 3 && sent 3 3 && all_heard 1 && sent 1 3
 '
-test_expect_success 'so the ancestor lets in whom it heard of' '
+test_expect_success 'the ancestor accepts the ranks whose keys it received' '
     idtree startctl kill 3 && wait_attached 7 1 && idtree startctl kill 1 && wait_attached 7 0
 '
 test_done

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t3020-failures.t - brokers are killed, stopped, continued and run again while all ranks are asked for ids
-test_description='under load, whatever fails: each request is answered once, and no id comes twice'
+# t3020-failures.t - brokers are killed, stopped, continued and run again while all ranks get requests for ids
+test_description='under load and any failure each request is answered once, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 7 --topology kary:2 -o fluid.max-generators=3 -o tbon.timeout=500ms -o fluid.forward-timeout=2s
 
-# Clients of all ranks ask until fifo 6 is closed.
+# Clients of all ranks request ids until fifo 6 is closed.
 load_start() {
     rm -f stop && mkfifo stop &&
     { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 4 5 6 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
@@ -16,7 +16,7 @@ load_end() {
     exec 6>&- && wait $load_pid && cat result && ! grep "ids 0 " result
 }
 
-test_expect_success 'without failures, none' '
+test_expect_success 'no request fails without failures of brokers' '
     load_start && for r in 0 1 2 3 4 5 6; do wait_served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
 '
 test_expect_success 'a leaf is killed and runs again' '
@@ -40,7 +40,7 @@ test_expect_success 'a router is stopped for longer than its parent waits, and c
     load_start && idtree startctl stop 1 && wait_attached 3 0 && wait_attached 4 0 && wait_served 3 && idtree startctl cont 1 &&
     wait_served 1 && wait_attached 3 1 && load_end
 '
-test_expect_success 'a router is stopped for less than that' '
+test_expect_success 'a router is stopped for less time than its parent waits, and continued' '
     load_start && idtree startctl stop 2 && idtree startctl cont 2 && wait_served 5 && load_end
 '
 test_done

@@ -3,10 +3,10 @@
 # Copyright idtree contributors
 #
 # t3030-documents.t - brokers are killed and run again while all ranks work in one document
-test_description='whatever fails: all ranks agree on a document, and what was final stays'
+test_description='whatever fails, all ranks agree on a document, and final ids stay final'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# rank 0 keeps few ranges, so that who was away needs the stored form
+# Rank 0 keeps few ranges, so a rank that was away needs the stored form.
 opts='-o broker.modules=fluid,compressor -o compressor.window=8 -o compressor.compact=16 -o tbon.timeout=500ms'
 
 cat >lib.sh <<'END'
@@ -43,7 +43,7 @@ END
 test_expect_success 'a leaf, a router, a subtree and the root are killed and run again' '
     init_state state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh && test -s record
 '
-test_expect_success 'an instance that starts again has all that was final' '
+test_expect_success 'an instance that starts again has all final ids' '
     cat >again.sh <<-\END &&
 	. ./lib.sh
 	load_start 0 1 2 && works 2 3 && load_end
@@ -51,7 +51,7 @@ test_expect_success 'an instance that starts again has all that was final' '
     cp record before &&
     idtree start -s 3 $opts -o statedir="$PWD/state" sh again.sh && head -n $(wc -l <before) record | cmp - before
 '
-test_expect_success 'a rank that did not hear for long goes on from the stored form with the ids that it had' '
+test_expect_success 'a rank that missed events for long continues from the stored form with the ids that it had' '
     cat >late.sh <<-\END &&
 	. ./lib.sh
 	doc=late

@@ -3,10 +3,10 @@
 # Copyright idtree contributors
 #
 # t3031-document-clients.t - brokers are killed and run again under clients with compressors of their own
-test_description='clients with compressors of their own: whatever fails, ids stay what they are and all agree'
+test_description='whatever fails, clients with compressors of their own keep their ids, and agree'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# rank 0 keeps few ranges, so that who was away needs the stored form
+# Rank 0 keeps few ranges, so a client that was away needs the stored form.
 opts='-o broker.modules=fluid,compressor -o compressor.window=8 -o compressor.compact=16 -o tbon.timeout=500ms'
 
 cat >lib.sh <<'END'
@@ -40,7 +40,7 @@ END
 test_expect_success 'a leaf, a router, a subtree and the root are killed and run again' '
     init_state state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh
 '
-test_expect_success 'a broker that is stopped and continued changes nothing' '
+test_expect_success 'clients continue while a broker is stopped, and after it is continued' '
     cat >stopped.sh <<-\END &&
 	. ./lib.sh
 	set -e

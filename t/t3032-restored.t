@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t3032-restored.t - an older copy of the documents is put in place of rank 0's
-test_description='ranks and clients that are ahead of an older copy say so; nothing of such a document is told as final'
+# t3032-restored.t - an older copy of the documents replaces those of rank 0
+test_description='ranks and clients that are ahead of an older copy report it, and no id of such a document is reported final'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 opts='-o broker.modules=fluid,compressor -o compressor.compact=16 -o tbon.timeout=500ms -o log-stderr-level=0'
@@ -62,7 +62,7 @@ test "$(ask 1 compressor.open '{"document":"d"}' | sed 's/.*"session":"\([^"]*\)
 same_ids 1 && same_ids 2
 fails 'no open session in it' idtree doc close -r 0 d
 END
-test_expect_success 'an older copy is refused with a sentence; with the newer one all go on as they were' '
+test_expect_success 'an older copy is refused with a message, and all sessions continue with the newer one' '
     init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh ahead.sh </dev/null
 '
 cat >as-long.sh <<'END'
@@ -89,7 +89,7 @@ idtree module remove -r 0 compressor && idtree module load -r 0 compressor
 until_ok idtree doc ids -r 2 d
 until_ok idtree doc open -r 1 d && until_ok idtree doc ids -u -r 1 d && cat out >ids && same_ids 2
 END
-test_expect_success 'so is one that has become as long; it serves when those who know better have given up' '
+test_expect_success 'an older copy that has become as long is refused, and serves after the sessions that are ahead have given up' '
     rm -rf ids state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh as-long.sh </dev/null
 '
 cat >client.sh <<'END'
@@ -136,7 +136,7 @@ echo "--- once"
 again && test "$(uuid)" = "$after" && ids -n 3 -r 1 d && ids -n 3 -r 2 d && same_ids 1 && same_ids 2
 test "$(cut -d' ' -f2 ids | sort | uniq -d | wc -l)" = 0
 END
-test_expect_success 'what a backup is put back from begins anew: ranks are told, and old ids mean what they did' '
+test_expect_success 'documents of a backup get new UUIDs: ranks are notified, and old ids keep their meaning' '
     rm -rf state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh copy.sh </dev/null
 '
 test_done

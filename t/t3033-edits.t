@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t3033-edits.t - documents are renamed and deleted while clients on several ranks make ids in them
-test_description='who has a document open goes on when it is renamed, and is told when it is deleted'
+test_description='a session continues when its document is renamed, and is notified when it is deleted'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 opts='-o broker.modules=fluid,compressor -o compressor.window=8 -o compressor.compact=16 -o tbon.timeout=500ms -o log-stderr-level=0'
@@ -67,7 +67,7 @@ until_ok idtree doc list && test "$(member_of c uuid)" = $uuid && test -z "$(mem
 grows c
 load_end
 END
-test_expect_success 'clients go on under the new name; the old one is free for others' '
+test_expect_success 'clients continue under the new name, and another document can get the old one' '
     init_state state && idtree start -s 3 --topology kary:1 $opts -o statedir="$PWD/state" sh rename.sh </dev/null
 '
 
@@ -115,11 +115,12 @@ fails "'.hidden' is not a valid name of a document" idtree doc rename d .hidden
 fails 'EPROTO: name must be a string' ask 1 compressor.rename '{"document":"d"}'
 fails 'EPROTO: document must be a string' ask 1 compressor.delete '{"document":7}'
 END
-test_expect_success 'clients are told of the end; nothing of the old one is in a new one of its name' '
+test_expect_success 'clients are notified when a document is deleted, and a new document of its name has nothing of it' '
     rm -rf state ids && init_state state && idtree start -s 3 --topology kary:1 $opts -o statedir="$PWD/state" sh delete.sh </dev/null
 '
 
-# Whatever is being stored when rank 0 is killed, the one or the other is there, and who was answered finds it.
+# Rank 0 is killed while it stores an edit: either the old or the new state is there, and an edit that was answered is
+# done.
 cat >crash.sh <<'END'
 . ./lib.sh
 list=$(seq 16)
@@ -145,7 +146,7 @@ for i in $list; do
 done
 sort told | uniq -c
 END
-test_expect_success 'rank 0 is killed while documents are renamed and deleted: each is as it was, or as it was to be' '
+test_expect_success 'rank 0 is killed while documents are renamed and deleted: each has its old or its new state' '
     rm -rf state && init_state state && idtree start -s 2 $opts -o statedir="$PWD/state" sh crash.sh </dev/null
 '
 test_done

@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4010-store.t - the horizon on a real disk that fills up, becomes read-only, hangs, fails, is damaged, is claimed twice
+# t4010-store.t - the horizon on a real disk that fills up, becomes read-only, hangs, fails, is damaged, or is used
+# twice
 
-# What is mounted below is gone when the test is, however that ends.
+# The test has its own mounts, which end with it, however it ends.
 if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
     TEST_OWN_MOUNTS=1
     export TEST_OWN_MOUNTS
     exec unshare -m /bin/sh "$0" "$@"
 fi
-test_description='rank 0 keeps its promise on bad disks'
+test_description='rank 0 grants no lease beyond the stored horizon on bad disks'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# On the command line of each instance: leases end soon.
+# Options of each instance: leases end soon.
 opts='-o fluid.lease=600ms -o fluid.forward-timeout=200ms -o log-stderr-level=0'
 
 cat >lib.sh <<'END'
@@ -29,7 +30,7 @@ time_ms() { idtree info | awk '$2 == "timestamp_ms" { print $3 }'; }
 set_disk() { printf "\\00$1" | dd of="$CHAOS_PAGE" bs=1 seek=512 conv=notrunc 2>/dev/null; }
 END
 
-# Sanitizers want to be preloaded first: there, the clock stays as it is.
+# Sanitizers must be preloaded first, so faketime does not change the clock there.
 faketime -f -1d idtree version >/dev/null 2>&1 && test_set_prereq FAKETIME
 mkdir disk
 if test -n "$TEST_OWN_MOUNTS" && mount -t tmpfs -o size=128k tmpfs disk 2>mount-error; then
@@ -54,15 +55,15 @@ until_served && until_store_says good &&
 idtree dmesg | grep 'the horizon is stored again' &&
 idtree overlay status >status && ! grep store status
 END
-test_expect_success MOUNT 'a full disk stops leases before they pass what is stored; they go on when there is room' '
+test_expect_success MOUNT 'a full disk stops leases before they exceed the stored horizon, and leases continue when there is space' '
     init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
 '
-test_expect_success MOUNT 'a folder that cannot be written is refused with a reason' '
+test_expect_success MOUNT 'a statedir that cannot be written is refused with the reason' '
     mkdir -p disk/ro && mount -t tmpfs tmpfs disk/ro && init_state disk/ro && mount -o remount,ro disk/ro &&
     test_must_fail idtree start $opts -o statedir="$PWD/disk/ro" true 2>err; rc=$?; umount disk/ro; cat err && test $rc = 0 &&
     grep "disk/ro/fluid.sqlite: " err && grep "cannot be made or written: Read-only file system" err
 '
-test_expect_success MOUNT 'a first start on a full disk is refused, and nothing is left in its way' '
+test_expect_success MOUNT 'a first start on a full disk is refused, and leaves nothing that prevents the next start' '
     init_state disk/new && { cat /dev/zero >disk/fill 2>/dev/null; true; } &&
     test_must_fail idtree start $opts -o statedir="$PWD/disk/new" true 2>err; rc=$?; rm disk/fill; cat err && test $rc = 0 &&
     grep "disk/new/fluid.sqlite: " err &&
@@ -77,7 +78,7 @@ mkdir -m 700 gone && cp -p gone-away/* gone/ && store_says 'failing: .*gone/flui
 idtree dmesg | grep 'no leases are granted' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm -r gone && mv gone-away gone && until_served && until_store_says good
 END
-test_expect_success 'a statedir that is moved away, and replaced by a copy, stops leases; they go on when it is back' '
+test_expect_success 'leases stop when the statedir is moved away, or replaced by a copy, and continue when it is back' '
     init_state gone && idtree start -s 2 $opts -o statedir="$PWD/gone" sh gone.sh
 '
 init_state hung && head -c 520 /dev/zero >page
@@ -96,10 +97,10 @@ run_on_disk() { # a script and its arguments
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 2 $opts -o statedir="$PWD/hung" sh "$@" </dev/null
 }
-test_expect_success 'on a disk that hangs leases end, all else goes on; so do leases when it does' '
+test_expect_success 'on a disk that hangs leases end and other services continue; leases continue when the disk does' '
     on_a_disk_that 3 "slow: the horizon is not stored yet" "the disk is slow: the horizon is not stored yet"
 '
-test_expect_success 'so it is with a disk that fails' '
+test_expect_success 'a disk that fails ends leases in the same way' '
     on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are granted beyond the stored horizon"
 '
 cat >memory.sh <<'END'
@@ -109,10 +110,10 @@ set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused . && 
 idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* the module ends without it' told &&
 set_disk 0 && idtree module load -r 1 fluid && until_served && wait_served 1
 END
-test_expect_success 'on a disk that hangs a rank does not wait for what it remembers when it ends' '
+test_expect_success 'on a disk that hangs the module ends without the memory file of its rank' '
     run_on_disk memory.sh
 '
-test_expect_success 'a second instance on the same statedir does not start, and is told who is there' '
+test_expect_success 'a second instance on the same statedir does not start, and names the broker that uses it' '
     init_state one && cat >second.sh <<-\END &&
 	. ./lib.sh
 	until_served && idtree start -o statedir="$PWD/one" true 2>err
@@ -120,14 +121,14 @@ test_expect_success 'a second instance on the same statedir does not start, and 
 	END
     idtree start $opts -o statedir="$PWD/one" sh second.sh
 '
-test_expect_success 'the epoch given stays, another is refused with both' '
+test_expect_success 'the epoch of an instance stays, and another one is refused with both' '
     init_state epoch --epoch 2026-01-01T00:00:00Z &&
     idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&
     idtree start $opts -o statedir="$PWD/epoch" idtree info | grep "fluid epoch  *2026-01-01T00:00:00.000Z" &&
     test_must_fail idtree start -o statedir="$PWD/epoch" -o fluid.epoch=2025-01-01T00:00:00Z true 2>err && cat err &&
     grep "fluid.epoch=2025-01-01T00:00:00Z" err && grep "2026-01-01T00:00:00.000Z" err
 '
-test_expect_success 'the date of an id comes with its error bound' '
+test_expect_success 'id show prints the date of an id with its error bound' '
     idtree start $opts -o statedir="$PWD/epoch" sh -c "idtree id show \$(idtree id new)" >out && cat out &&
     grep -E "^date +20[0-9-]+T[0-9:.]+Z ± [0-9]+ ms$" out
 '
@@ -145,21 +146,21 @@ test_expect_success 'a damaged file is refused with advice' '
     test_must_fail idtree start -o statedir="$PWD/epoch" true 2>err && cat err &&
     grep "epoch/fluid.sqlite: damaged" err && grep -e "--recover-horizon=DATE-or-ID" err
 '
-test_expect_success 'and replaced with --recover-horizon, by an id' '
+test_expect_success '--recover-horizon with an id replaces a damaged file' '
     idtree start -o statedir="$PWD/one" idtree id new >newest &&
     idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z \
         --recover-horizon="$(idtree id convert --to f58 "$(cat newest)")" idtree id new >after && cat after &&
     test -e epoch/fluid.sqlite.damaged-1 &&
     test "$(idtree id convert --to dec "$(cat after)")" -gt "$(idtree id convert --to dec "$(cat newest)")"
 '
-test_expect_success 'and by a date' '
+test_expect_success '--recover-horizon with a date replaces a damaged file' '
     echo junk >epoch/fluid.sqlite &&
     idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z \
         --recover-horizon="$(date -u -d "+ 1 hour" +%Y-%m-%dT%H:%M:%SZ)" idtree info >out && cat out &&
     test -e epoch/fluid.sqlite.damaged-2 &&
     awk "\$2 == \"ahead_ms\" && \$3 > 3500000 { found = 1 } END { exit !found }" out
 '
-test_expect_success 'the watermark passes an id that was made, on any rank' '
+test_expect_success 'the watermark passes an id that any rank made' '
     cat >watermark.sh <<-\END &&
 	id=$(idtree id convert --to dec "$(idtree id new --rank 2)") &&
 	watermark() { idtree id convert --to dec "$(idtree watermark | awk "/^id/ { print \$2 }")"; } &&
