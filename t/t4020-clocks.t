@@ -4,15 +4,15 @@
 #
 # t4020-clocks.t - hosts whose clocks are minutes behind or ahead when their broker is started again
 #
-# Brokers believe of their wall clock what t/chaos/host.h says; CLOCK_BOOTTIME is the host's, as on real hosts.
-test_description='a broker that is started again under a wrong clock makes no id twice, keeps the order, and serves'
+# The page of t/chaos/host.h sets the wall clock of each broker; CLOCK_BOOTTIME is the host's, as on real hosts.
+test_description='a broker that is started again under a wrong clock repeats no id, keeps the order, and serves'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 init_state state --epoch 2026-01-01T00:00:00Z && head -c 520 /dev/zero >page || exit 1
 export CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/state"
 
-# A lease is short enough that ranks renew it under the wrong clock, too.  On a busy machine a broker may take long to
-# start and to answer: nobody gives up because of that.
+# A lease is short enough that ranks renew it under the wrong clock, too. On a busy machine a broker may need long to
+# start and to answer: the timeouts are longer.
 on_hosts() { # idtree start's arguments
     env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
@@ -86,7 +86,7 @@ for minutes in -10 10 0; do
 done &&
 load_end && undisturbed 0 2 3 4
 END
-test_expect_success 'ranks whose hosts are 10 minutes behind, and ahead: a leaf, an inner one, one without generator' '
+test_expect_success 'a leaf, an inner rank and a rank without generator restart with clocks 10 minutes behind, and ahead' '
     on_hosts sh ranks.sh
 '
 cat >root.sh <<'END'
@@ -97,7 +97,7 @@ for minutes in -10 10 0; do
 done &&
 load_end && undisturbed 1 2 3 4 5 6
 END
-test_expect_success 'rank 0, while the others go on' '
+test_expect_success 'rank 0 restarts under a wrong clock, while the other ranks continue' '
     on_hosts -o statedir="$PWD/state" sh root.sh
 '
 # What was made by all instances so far is in 'made', in order.
@@ -109,7 +109,7 @@ idtree info | grep "fluid ahead_ms" &&
 sort -n new >>made && test -z "$(uniq -d made)" && sort -n -c made &&
 case $1 in kill) idtree startctl kill 0 ;; esac
 END
-test_expect_success 'the whole instance on its state, stopped or killed: all new ids are above all that were made' '
+test_expect_success 'the whole instance restarts with its state, stopped or killed: all new ids are above all earlier ones' '
     : >made &&
     for minutes in 0 -10 10 0; do
         for r in 0 1 2 3 4 5 6; do (. ./lib.sh && set_clock $r $minutes) || return 1; done

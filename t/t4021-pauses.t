@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4021-pauses.t - hosts whose CLOCK_BOOTTIME misses time, as that of a virtual machine may that is paused, or jumps
+# t4021-pauses.t - hosts whose CLOCK_BOOTTIME jumps, or misses time as on a virtual machine that is paused
 #
-# Brokers believe of that clock what t/chaos/host.h says.
-test_description='a pause that CLOCK_BOOTTIME missed is seen, told, and made up for; ids stay in order'
+# The page of t/chaos/host.h sets that clock for each broker.
+test_description='a rank detects a pause that CLOCK_BOOTTIME missed, reports it, and makes up for it; ids stay in order'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 mkdir -m 700 state && head -c 1032 /dev/zero >page || exit 1
@@ -50,7 +50,7 @@ served 1 && load_start && set_boot 1 -5 &&
 until_logged 1 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s, .*: this rank makes no ids until the parent's time is known" &&
 served 1 && caught_up 1 0 && load_end
 END
-test_expect_success 'a rank that missed 5 s makes nothing until it knows the time, and says so' '
+test_expect_success 'a rank that missed 5 s makes no ids until it knows the time, and reports this' '
     on_hosts sh rank.sh
 '
 cat >jump.sh <<'END'
@@ -59,7 +59,7 @@ set_boot 1 0 && served 1 && load_start && set_boot 1 60 &&
 until_logged 1 "CLOCK_BOOTTIME of this host jumped [56][0-9]\.[0-9]* s ahead of all other clocks" &&
 served 1 && caught_up 0 1 && load_end
 END
-test_expect_success 'one whose clock jumped a minute ahead does not take it for time' '
+test_expect_success 'a rank whose clock jumps a minute ahead does not count the jump as elapsed time' '
     printf "\000\000\000\000\000\000\000\000" | dd of=page bs=8 seek=66 conv=notrunc && on_hosts sh jump.sh
 '
 cat >root.sh <<'END'
@@ -69,7 +69,7 @@ until_logged 0 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s" &&
 until_logged 0 "rank 0 stepped [0-9.]* s forward, by time that its clock had missed" &&
 caught_up 0 1 && served 0 && load_end
 END
-test_expect_success 'rank 0 steps forward by what the wall clock confirms' '
+test_expect_success 'rank 0 steps forward by the time that the wall clock confirms' '
     head -c 1032 /dev/zero >page && on_hosts sh root.sh
 '
 cat >between.sh <<'END'
@@ -81,7 +81,7 @@ for r in 0 1; do
 done
 served 1 && caught_up 0 1 && caught_up 1 0 && load_end
 END
-test_expect_success 'so it is where the module was away when the clock jumped, on rank 0, too' '
+test_expect_success 'a jump of the clock while the module is removed is detected, also on rank 0' '
     on_hosts sh between.sh
 '
 test_done

@@ -3,14 +3,14 @@
 # Copyright idtree contributors
 #
 # t4040-second.t - a second broker is started for a rank that has one
-test_description='of two brokers for one rank one serves, the other is told why not, and no id comes twice'
+test_description='one of two brokers for a rank serves, the other learns why it does not, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 TMPDIR=/tmp/idtree-t4040.$$
 mkdir -m 700 "$TMPDIR" "$TMPDIR/pmi" "$TMPDIR/second" && head -c 520 /dev/zero >"$TMPDIR/page" && export TMPDIR || exit 1
 cleanup "rm -rf '$TMPDIR'"
 export CHAOS_PAGE="$TMPDIR/page" CHAOS_STATE="$TMPDIR/none" CHAOS_PMI="$TMPDIR/pmi"
-# A second broker's program needs what a first one's has from its launcher's.
+# The program of a second broker needs the library path that a first one gets from its launcher.
 export LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 on_hosts() { # idtree start's arguments
@@ -58,7 +58,7 @@ done &&
 idtree overlay status && idtree module stats --json overlay | grep "\"adopted\": *0" &&
 load_end && grep "^ids .* failed 0 connections-lost 0 " result
 END
-test_expect_success 'its rank is served: it ends, and says by whom; nobody notices' '
+test_expect_success 'a second broker of a rank that is served ends and names the first one, and no client notices' '
     on_hosts sh alive.sh
 '
 # Each is refused while the other serves.  Both are asked for all the ids that a generator can make, in the same seconds; what
@@ -75,7 +75,7 @@ idtree module stats --json overlay | grep "\"adopted\": *0" && second_end &&
 wait $first_pid && test $(wc -l <first) = $((30 * 65536)) && wait_attached $r 2 && until_generates "$(uri_of $r)" &&
 cut -f1 first | sort -n - second | uniq -d >twice && test ! -s twice
 END
-test_expect_success 'its rank is frozen: it serves; the other is told so when it wakes up, and serves when it is gone' '
+test_expect_success 'a second broker of a frozen rank serves; the first is refused when it wakes up, and serves after the second has ended' '
     on_hosts -o tbon.timeout=500ms sh frozen.sh
 '
 test_done

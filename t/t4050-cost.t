@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4050-cost.t - what leases cost rank 0: messages and commits, counted
+# t4050-cost.t - the messages and commits that leases need at rank 0, counted
 #
-# A lease is renewed when a third of it has passed, and the horizon raised when half of one has.  Time is that of
-# the instance.  A machine so busy that answers are late makes brokers ask again, so several spans of time are looked at:
-# one that is as it should be is enough, and would never be there if each rank asked for itself.
-test_description='leases cost rank 0 a message for each child and renewal, and two commits in the length of a lease'
+# A lease is renewed when a third of it has passed, and the horizon is raised when half of one has. The test uses the
+# time of the instance. Brokers ask again when a busy machine makes answers late, so the test looks at several spans of
+# time. One span with the expected counts is enough, and there would be none if each rank asked for itself.
+test_description='leases need one message for each child and renewal at rank 0, and two commits in the length of a lease'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 if is_sanitized; then

@@ -4,16 +4,16 @@
 #
 # t4060-document-store.t - documents on a real disk that fills up, hangs, or is damaged
 
-# What is mounted below is gone when the test is, however that ends.
+# The test has its own mounts, which end with it, however it ends.
 if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
     TEST_OWN_MOUNTS=1
     export TEST_OWN_MOUNTS
     exec unshare -m /bin/sh "$0" "$@"
 fi
-test_description='rank 0 keeps documents on bad disks, and says what is wrong with them'
+test_description='rank 0 keeps documents on bad disks, and reports what is wrong with them'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# Whoever is told that rank 0 was not reached in time is told so after an hour.
+# A request that does not reach rank 0 in time fails only after an hour.
 opts='-o broker.modules=fluid,compressor -o compressor.timeout=1h -o log-stderr-level=0'
 
 mkdir disk
@@ -51,11 +51,11 @@ idtree doc open d && idtree doc import copy form && idtree doc list >list && ! g
 while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before &&
 grep "^$is " list && idtree doc delete $is && idtree doc list >list && ! grep "^[rs] " list
 END
-test_expect_success MOUNT 'while the disk is full nothing is made, all can be read; ids go on, and are final when there is room' '
+test_expect_success MOUNT 'on a full disk no document changes and all can be read; ids are made, and are final when there is space' '
     init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
 '
 init_state hung && head -c 520 /dev/zero >page
-# Rank 0's disk is as t/chaos/host.h says: 3 hanging, 0 good.
+# The page of t/chaos/host.h sets the disk of rank 0: 3 hanging, 0 good.
 cat >hung.sh <<'END'
 unset LD_PRELOAD
 . "$IDTREE_SRCDIR/t/wait.sh"
@@ -74,13 +74,13 @@ idtree info | grep "^document store  .*$late" && set_disk 0 &&
 wait_until "an id is final" idtree doc ids -r 1 d && idtree doc ids d && idtree doc close d && idtree doc list >list && grep '^d ' list && grep '^h ' list && ! grep '^g ' list &&
 idtree dmesg | grep 'documents are stored again'
 END
-test_expect_success 'on a disk that hangs all who ask are answered; it goes on when the disk does' '
+test_expect_success 'on a disk that hangs all requests are answered, and the store continues when the disk does' '
     env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/hung" \
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 2 -o broker.modules=fluid,compressor -o compressor.timeout=1s -o log-stderr-level=0 \
             -o statedir="$PWD/hung" sh hung.sh </dev/null
 '
-test_expect_success 'where documents are damaged, the broker and its ids are none the worse' '
+test_expect_success 'damaged documents do not affect the broker and its ids' '
     rm -rf damaged && init_state damaged && idtree start $opts -o statedir="$PWD/damaged" idtree doc new d &&
     head -c 9000 /dev/zero | tr "\\0" x | dd of=damaged/compressor.sqlite bs=1 seek=100 conv=notrunc 2>/dev/null &&
     cat >damaged.sh <<-\END &&
@@ -94,7 +94,7 @@ test_expect_success 'where documents are damaged, the broker and its ids are non
 	END
     idtree start -s 2 $opts -o statedir="$PWD/damaged" sh damaged.sh </dev/null
 '
-test_expect_success 'documents that are damaged do not start as others: the file is named' '
+test_expect_success 'a broker does not serve damaged documents as others, and names the file' '
     init_state state && idtree start $opts -o statedir="$PWD/state" sh -c "idtree doc open d && idtree doc ids -n 1000 d >/dev/null" &&
     for at in 0 100 4096 8192; do
         rm -rf damaged && cp -r state damaged &&

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4070-other-state.t - rank 0 is started again with another statedir, while brokers hold leases of the one before
-test_description='a root that hears of leases that it cannot know of gives none, and says which statedir is meant'
+# t4070-other-state.t - rank 0 is started again with another statedir, while brokers hold leases of the earlier one
+test_description='rank 0 grants no leases when it learns of leases that are not in its statedir, and names the right statedir'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 EPOCH=2026-01-01T00:00:00Z
-# A lease is renewed, and what its holder has told, when a third of it has passed: much is left of it then.
+# A holder renews its lease, and reports it, when a third of it has passed: much of the lease is left then.
 opts='-o fluid.lease=60s -o fluid.forward-timeout=200ms -o log-stderr-level=0'
 
-# $1: what is said of the wrong one.
+# $says in older.sh is the message about the wrong statedir.
 
 cat >lib.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
@@ -56,13 +56,13 @@ prepare() { # folder, idtree start's arguments; $init: more options of idtree in
     dir=$PWD/$1 && shift && rm -rf "$dir" && init_state "$dir" --epoch $EPOCH $init &&
     idtree start $opts -o statedir="$dir" "$@" idtree id new
 }
-test_expect_success 'another instance: rank 0 ends when one of the tree comes back to it, both are named; leases last, with the right one all go on' '
+test_expect_success 'another instance: rank 0 ends when a rank returns to it, and both are named; leases last, and the right statedir continues' '
     init= && prepare state && prepare other &&
     idtree start -s 3 $opts -o log-stderr-level=2 -o statedir="$PWD/state" sh another.sh 2>log; rc=$?; cat log; test $rc = 0 &&
     grep "^idtree-broker: rank [12] on .* is of the instance [0-9a-f-]* (idtree), rank 0 of [0-9a-f-]* (idtree): one of them has the wrong statedir" log
 '
 # The right one is an hour ahead, as it may be when it was recovered.
-test_expect_success 'the same instance, and leases beyond what it knows of: rank 0 makes nothing once it hears of it' '
+test_expect_success 'the same instance with leases beyond what it knows of: rank 0 makes no ids after it learns of them' '
     init= && prepare state --recover-horizon="$(date -u -d "+ 1 hour" +%Y-%m-%dT%H:%M:%SZ)" &&
     init="--uuid $(idtree state show --json state | sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/")" &&
     prepare other --recover-horizon=$EPOCH &&

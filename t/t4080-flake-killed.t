@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4080-flake-killed.t - brokers are killed and run again, under clocks that are minutes off, while all are asked for flax, sno
-# and uid
+# t4080-flake-killed.t - brokers are killed and run again, with clocks that are minutes off, under requests for flax,
+# sno and uid
 #
-# Ranks 0 to 4 have a partition of sno; 5 and 6 forward to 2, 7 to 3.  A lease is short enough that loans and claims end, and
-# are renewed, while the test runs.  Brokers believe of their wall clock what t/chaos/host.h says.
-test_description='whatever dies and whatever the clocks say, no flax, sno or uid comes twice'
+# Ranks 0 to 4 have a partition of sno; 5 and 6 forward to 2, 7 to 3. A lease is short enough that subleases and claims
+# end, and are renewed, while the test runs. The page of t/chaos/host.h sets the wall clock of each broker.
+test_description='no flax, sno or uid is issued twice, whichever rank dies and whatever the clocks say'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 if test -z "$IDTREE_TEST_INSIDE"; then
@@ -27,7 +27,7 @@ field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; } # of JSON objects,
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info_ms() { idtree info --uri "$(uri_of "$1")" | awk '$2 == "timestamp_ms" { print $3 }'; }
 
-# The host of rank $1 is $2 minutes ahead, from now on.  The page is an array of little-endian numbers of 64 bits.
+# Set the clock of the host of rank $1 $2 minutes ahead. The page is an array of little-endian numbers of 64 bits.
 set_clock() {
     us=$(($2 * 60000000)) bytes=
     for i in 1 2 3 4 5 6 7 8; do
@@ -39,7 +39,7 @@ set_clock() {
 restart() { # rank, minutes
     idtree startctl kill "$1" && set_clock "$1" "$2" && idtree startctl run "$1"
 }
-# Rank $1 gives $2 ids of each scheme, in order.
+# Rank $1 makes $2 ids of each scheme, in order.
 served() {
     for scheme in $SCHEMES; do
         wait_until "rank $1 gives $2 ids of $scheme" make_some $1 $2 $scheme &&
@@ -49,7 +49,7 @@ served() {
 make_some() { # rank, number, scheme; what came before a failure counts
     idtree id new --uri "$(uri_of $1)" --scheme $3 -n $2 >some || { cat some >>$3; return 1; }
 }
-# All ranks are asked for $1 ids of each scheme; clients of a broker that dies may fail, but what they got counts.
+# Request $1 ids of each scheme from all ranks. Clients of a broker that dies may fail, but the ids that they got count.
 load_start() {
     pids= && for r in $ALL; do
         for scheme in $SCHEMES; do
@@ -68,12 +68,12 @@ none_twice() {
     done
 }
 
-test_expect_success 'all ranks make ids at once' '
+test_expect_success 'all ranks make ids at the same time' '
     for r in $ALL; do served $r 1; done && load_start 30000 && load_end && test $failed = 0 && none_twice &&
     test $(wc -l <uid) = 240008
 '
-# A loan is a quarter of a lease: to have idled is no reason to ask others.
-test_expect_success 'a rank that was idle for longer than its loan makes ids itself, those at the limit ask who is above' '
+# A sublease lasts a quarter of a lease. A rank that was idle has no reason to ask other ranks.
+test_expect_success 'a rank that was idle for longer than its sublease makes ids itself, and ranks without a partition forward' '
     now=$(info_ms 0) && wait_until "a second has passed" holds "test \$(info_ms 0) -gt $((now + 1000))" &&
     for pair in 0=0 1=1 2=2 3=3 4=4 5=2 6=2 7=3; do
         idtree id new --uri $(uri_of ${pair%=*}) --scheme sno -n 3 >ids && cat ids >>sno &&
@@ -85,17 +85,17 @@ test_expect_success 'leaves, inner ranks and the root are killed, and run again 
         restart ${pair%=*} ${pair#*=} && served ${pair%=*} 5000 && served 5 500 || return 1
     done && for r in $ALL; do served $r 100; done && none_twice
 '
-test_expect_success 'while all are asked' '
+test_expect_success 'leaves, inner ranks and the root are killed and run again under load' '
     for pair in 3=-10 0=-10 1=10 0=0; do
         load_start 30000 && restart ${pair%=*} ${pair#*=} && load_end && for r in $ALL; do served $r 100; done || return 1
     done && none_twice
 '
-test_expect_success 'the module of rank 0 is loaded anew: it knows no claims, and grants no time of old ones' '
+test_expect_success 'rank 0 reloads the module: it knows no claims, and grants no time of earlier ones' '
     for i in 1 2 3 4 5; do
         idtree module remove flake && idtree module load flake && for r in 1 0 7; do served $r 200; done || return 1
     done && none_twice
 '
-test_expect_success 'attributes that are nonsense are refused' '
+test_expect_success 'an invalid attribute is refused' '
     for attr in flake.max-partitions=0 flake.max-partitions=65537 flake.max-waiting=0 flake.forward-timeout=x \
                 uid.drift=4 uid.drift=11 uid.fingerprint=4294967296 uid.fingerprint=2147483648 uid.node=$(printf %0256d 0) uid.node=; do
         test_must_fail idtree broker -o broker.modules=fluid,flake -o $attr true 2>err </dev/null &&

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4090-end-of-time.t - the 40 bits of time come to their end, on a real disk, with crashes and restarts at both sides of it
-test_description='at the end of time there are no more ids, and nothing is damaged'
+# t4090-end-of-time.t - the 40 bits of time end, on a real disk, with crashes and restarts on both sides of the end
+test_description='at the end of time no more ids are made, and nothing is damaged'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# The epoch of an instance whose time ends in so many seconds.
+# The epoch of an instance whose time ends in $1 seconds.
 epoch_of() { date -u -d "@$(($(date +%s) - 1099511627 + $1))" +%Y-%m-%dT%H:%M:%SZ; }
 run() { # statedir, epoch, script
     init_state "$1" --epoch "$2" && idtree start -s 3 -o statedir="$PWD/$1" -o log-stderr-level=3 sh "$3" </dev/null
@@ -29,21 +29,21 @@ in_order() { cat "$@" && test "$(cat "$@" | wc -l)" -ge 2 && cat "$@" | sort -n 
 cat >id.sh <<'END'
 idtree id new -r 0 --to dec
 END
-test_expect_success 'a day before it a crash and a restart change nothing' '
+test_expect_success 'a crash and a restart a day before the end of time change nothing' '
     run day $far crash.sh >first && run day $far ids.sh >next && run day $far id.sh >last &&
     in_order first next last
 '
-test_expect_success 'less than two leases before it ids are made, and a clean restart goes on' '
+test_expect_success 'less than two leases before the end ids are made, and continue after a clean restart' '
     near=$(epoch_of 90) && run clean $near ids.sh >first && run clean $near id.sh >next && in_order first next
 '
-test_expect_success 'after a crash there what is left of time is given up, and said so' '
+test_expect_success 'a crash less than two leases before the end gives up the time that is left, and requests fail with the reason' '
     near=$(epoch_of 90) && run crash $near crash.sh && run crash $near over.sh
 '
-# idtree init refuses such an epoch: here the state is that of a rundir, which nobody made before.
+# idtree init refuses such an epoch, so the state is that of a rundir, which idtree init did not make.
 run() { # rundir, epoch, script
     mkdir -p -m 700 "$1" && idtree start -s 3 --dir "$PWD/$1" -o fluid.epoch="$2" -o log-stderr-level=3 sh "$3" </dev/null
 }
-test_expect_success 'after it all are told, again and again' '
+test_expect_success 'after the end of time each request is refused, on each rank and after a restart' '
     run after $past over.sh && run after $past over.sh
 '
 test_done
