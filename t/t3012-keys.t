@@ -9,7 +9,7 @@ test_under_idtree 8 --topology kary:2 -o tbon.timeout=1s
 
 counter() { idtree module stats --json -r "$1" overlay | sed "s/.*\"$2\": *\([0-9]*\).*/\1/"; }
 sent() { test "$(counter "$1" keys-sent)" = "$2"; }
-# A broker that accepted a rank has received all its keys when it answers a heartbeat of the rank.
+# When a rank has no pending keys, the answer to a heartbeat has confirmed that all its keys have arrived above.
 all_heard() { wait_until "rank $1 has told its keys" holds "test \$(counter $1 keys-pending) = 0"; }
 away() { idtree startctl stop 1 && wait_attached 3 0 && all_heard 3; }
 back() { idtree startctl cont 1 && wait_attached 3 1 && all_heard 3; }
