@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# scripts.sh [NAME FILE...]... - print completion_scripts.c: for each NAME the text of its FILEs, one after the other
+# scripts.sh [NAME FILE...]... - print completion_scripts.c: for each NAME the concatenated text of its FILEs
 #
-# A word with a / is a FILE, one without is a NAME.
+# A word that contains a / is a FILE, any other word is a NAME.
 set -e
 cat <<'END'
 /* Written by scripts.sh. */
