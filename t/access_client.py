@@ -367,7 +367,7 @@ def jobs(column, numbers):
 
 
 def ration(column, ranks):
-    """The limits of ids per request and per second; a refused user is told when to try again."""
+    """The limits of ids per request and per second; a refused user gets the time to try again."""
     for topic in "fluid.generate", "flax.generate", "sno.generate":
         for rank in ranks:
             with Client(rank) as c:

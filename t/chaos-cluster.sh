@@ -74,7 +74,7 @@ find_spare() {
     return 1
 }
 # Name the spare host in the line of a rank, in the files of all hosts except those that are unreachable.
-take_over() { # rank, host that nobody reaches, if any
+take_over() { # rank, unreachable host, if any
     echo "$spare" >"$T/rank.$1"
     for h in $(all_hosts); do
         [ "$h" = "${2-}" ] || case ${undo[$h]-} in come_back | learn) ;; *) write_file "$h" && reload "$h" ;; esac

@@ -148,7 +148,7 @@ simulated() {
     echo "seed ${seed:-?}"
 }
 
-# Duplicates are what chaos is there to find; what else it tells says that something is wrong, at least.
+# Chaos is meant to find duplicates; any other failure at least shows that something is wrong.
 chaotic() {
     timeout 600 t/chaos/chaos --seed 1 --steps "$STEPS" >mutants.out 2>&1 </dev/null && return
     sed -n 's/^duplicates: \([1-9][0-9]*\)$/\1 duplicates/p' mutants.out | grep . || echo "fails"
