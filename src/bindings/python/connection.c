@@ -258,7 +258,7 @@ static PyObject *wait_within (struct py_connection *c, idt_future_t *f, double l
     return answer (c, f, rc, errnum);
 }
 
-PyObject *connection_wait (struct py_connection *c, idt_future_t *f)
+PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f)
 {
     return wait_within (c, f, -1);
 }

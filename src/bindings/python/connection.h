@@ -60,9 +60,9 @@ double connection_now_ms (void); /* CLOCK_MONOTONIC */
 /* Wait for an empty answer. NULL as future: the request was not sent, and errno says why. Returns None, or NULL with an
  * exception set.
  */
-PyObject *connection_wait (struct py_connection *c, idt_future_t *f);
+PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f);
 
-/* Like connection_wait (); destroys the future. */
+/* Like connection_wait_for (); destroys the future. */
 PyObject *connection_await (struct py_connection *c, idt_future_t *f);
 
 /* --- document.c ----------------------------------------------------------------------------- */

@@ -154,7 +154,7 @@ void events_destroy (struct py_connection *c)
 static PyObject *ask (struct py_connection *c, const char *text)
 {
     idt_future_t *f = idt_event_subscribe (c->h, text);
-    PyObject *done = connection_wait (c, f);
+    PyObject *done = connection_wait_for (c, f);
     bool unanswered = f && !idt_future_is_ready (f);
 
     idt_future_destroy (f);
