@@ -23,7 +23,7 @@ static bool holds (const char *path, const char *text)
 
 int main (void)
 {
-    char dir[] = "/tmp/past_test-XXXXXX", path[64], other[64];
+    char dir[] = "/tmp/handover-XXXXXX", path[64], other[64];
     struct stat st;
     size_t size = 77;
 
