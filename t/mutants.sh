@@ -37,14 +37,14 @@ OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/lease_relay.c|s/ *&&
 CLOSE_FIRST|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|used time is returned, too
 NEW_INCARNATION|modules/fluid/service/fluid_options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 ONE_ROOT|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/    if (rc != SQLITE_OK)$/    if (0)/@s/if (set_up (d, errp) < 0)/if (0)/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
-A_REACH|modules/fluid/lease/clock_debt.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash adds two leases, even if the debt is large
-A_WAIT|modules/fluid/lease/clock_debt.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root does not wait if its debt is above the limit
+A_REACH|modules/fluid/lease/clock.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash adds two leases, even if the debt is large
+A_WAIT|modules/fluid/lease/clock.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root does not wait if its debt is above the limit
 J_LOG|modules/fluid/service/horizon_store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
 J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& (d->filled || (d->listed \&\& !d->kind->anew)))/if (0)/@s/stored = w->disk;/stored = world_chance (w, 100) ? (struct lease_record){ .horizon_ms = 0 } : w->disk;/|a database that a journal has emptied is taken for a new one
 J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || is_in_place (/if (1 || is_in_place (/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
-L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/page_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
+L_LAST|modules/fluid/node/node.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/page_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
 L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes over the leases even if there was another root meanwhile
-T_LOST|modules/fluid/lease/clock_check.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not noticed
+T_LOST|modules/fluid/lease/clock.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not noticed
 T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. rule T_DOUBT ../)/|a node whose clock missed time continues
 T_SENT|modules/fluid/node/now.c|s/if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us)/if (0)/|an answer to an older request ends the doubt
 T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//|ranges are not counted as older by the missed time
@@ -78,7 +78,7 @@ W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(
 W_TERM|modules/fluid/lease/lender.c|s/min_u64 (left_ms, LEASE_USE_MS (l->term_ms));/LEASE_USE_MS (l->term_ms) + 0 * left_ms;/|a sublease is used longer than its lender may use its own lease
 S_REST|modules/fluid/node/lease.c|s/end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender));/(void) end_ms;/|an owner returns to the root what it has subleased
 S_ANEW|modules/fluid/node/share.c|s/node_look_anew (n); .. rule S_GIVEN.*/(void) node_look_anew;/|a borrower that reported an end continues with what it looked up before
-L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restore (\&n->sharing.lender, p->floor_ms, p + 1, 0))/|a module that is loaded again at rank 0 does not know what was subleased
+L_LENT|modules/fluid/node/node.c|s/if (!lender_restore (.*))$/if (!lender_restore (\&n->sharing.lender, p->floor_ms, p + 1, 0))/|a module that is loaded again at rank 0 does not know what was subleased
 O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|the server of a forward compares milliseconds only
 O_FRESH|modules/fluid/node/now.c|s/page_gen_follow (&n->gen, n->last_id); .. rule O_FRESH ../(void) 0;/@s/page_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a rank that starts to use a sublease does not advance its generator above its newest id
 O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way

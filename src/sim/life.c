@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libutil/minmax.h"
-#include "modules/fluid/node/past.h"
+#include "modules/fluid/node/node.h"
 #include "sim/world.h"
 
 #define ASTRAY_MS 200 /* largest difference between the clocks of two brokers */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "libutil/minmax.h"
-#include "modules/fluid/lease/clock_check.h"
+#include "modules/fluid/lease/clock.h"
 #include "sim/world.h"
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */

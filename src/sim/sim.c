@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "modules/fluid/lease/clock_debt.h"
-#include "modules/fluid/lease/clock_check.h"
+#include "modules/fluid/lease/clock.h"
 #include "sim/world.h"
 
 /* --- faults ------------------------------------------------------------------------------------------------------- */

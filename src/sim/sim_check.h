@@ -14,7 +14,7 @@
 
 #include <idtree/fluid.h>
 
-#include "modules/fluid/lease/area.h"
+#include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
 
 struct sim_check;

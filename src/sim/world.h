@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "libpage/page.h"
-#include "modules/fluid/node/inspect.h"
+#include "modules/fluid/node/node.h"
 #include "sim/sim_check.h"
 #include "sim/sim.h"
 

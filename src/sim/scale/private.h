@@ -21,7 +21,7 @@
 
 #include "broker/base/plan.h"
 #include "broker/base/topology.h"
-#include "modules/fluid/node/inspect.h"
+#include "modules/fluid/node/node.h"
 #include "sim/sim_check.h"
 #include "sim/scale/queue.h"
 #include "sim/scale/samples.h"

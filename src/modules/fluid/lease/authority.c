@@ -17,9 +17,8 @@
 #include <idtree/fluid.h>
 
 #include "libutil/minmax.h"
-#include "modules/fluid/lease/clock_debt.h"
+#include "modules/fluid/lease/clock.h"
 #include "modules/fluid/lease/authority.h"
-#include "modules/fluid/lease/clock_check.h"
 
 #define NEVER UINT64_MAX
 #define FIRST_RETRY_US 100000 /* after a failed store; doubles, up to a twelfth of a lease */

@@ -13,10 +13,9 @@
 #ifndef FLUID_CLOCK_H
 #define FLUID_CLOCK_H
 
+#include <idtree/module.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include <idtree/module.h>
 
 #define CLOCK_SLEW_PPM 500  /* at most this much faster or slower than CLOCK_BOOTTIME */
 #define CLOCK_DRIFT_PPM 100 /* two hosts' CLOCK_BOOTTIME differ by at most this much */
@@ -81,4 +80,75 @@ uint64_t clock_bound (const struct clock *c, uint64_t boot_us);
 /* The first 'boot' time at which clock_read () is 'inst_us' or later, at most 0.05 % late. The time must be known. */
 uint64_t clock_when (const struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
-#endif /* FLUID_CLOCK_H */
+/* --- detects by the host's other clocks that CLOCK_BOOTTIME missed time or jumped ---------------- */
+
+/* A node measures all time that it makes promises about with CLOCK_BOOTTIME. In a virtual machine that was paused or
+ * migrated, that clock may not have counted the pause, and a faulty one may count time that did not pass. The check
+ * regularly gets the readings of all clocks, taken together, and compares how far each advanced.
+ *
+ * A pause that no clock of the host counted cannot be detected here: the parent's readings show it, up to a heartbeat
+ * later.
+ */
+
+#define CLOCK_CHECK_GRAIN_US 5000 /* smaller differences are ignored, and those below 0.2 % of the interval */
+
+struct clock_check_reading {
+    uint64_t boot_us; /* CLOCK_BOOTTIME */
+    uint64_t raw_us;  /* CLOCK_MONOTONIC_RAW: stands still while the host is suspended, unlike boot */
+    uint64_t wall_us; /* CLOCK_REALTIME: may be set by a person or NTP */
+    uint64_t ticks;   /* of the processor's invariant counter; 0: it has no such counter */
+};
+
+struct clock_check {
+    bool known;
+    struct clock_check_reading last;
+    struct clock_check_reading base; /* begin of the measurement of the tick rate */
+    double ticks_per_us;             /* 0: not known yet */
+};
+
+/* Process the clocks' readings, which were taken together. Returns how many microseconds CLOCK_BOOTTIME missed (above
+ * 0) or went too far (below 0) since the last call; 0: no difference was detected. '*sure_us': how much of the missed
+ * time two clocks agree on, from 0 to the result.
+ */
+int64_t clock_check_look (struct clock_check *w, const struct clock_check_reading *now, int64_t *sure_us);
+
+#define CLOCK_CHECK_TEXT_MAX 128
+
+/* Describe the result (not 0) as the begin of a sentence. Returns 'text'. */
+const char *clock_check_describe (int64_t off_us, char text[CLOCK_CHECK_TEXT_MAX]);
+
+/* --- how far crashes may put rank 0 ahead of the wall clock -------------------------------------- */
+
+/* A root that crashed continues at its stored horizon, ahead of its time. The sum of what crashes added is the clock
+ * debt. It is stored with the horizon, and decreases as the clock is slewed toward the wall clock. A root stores its
+ * horizon no further ahead (its reach) than a quarter of what remains to AHEAD_MAX_MS (), so any number of successive
+ * crashes approaches that limit and does not exceed it. The reach is at least an eighth of the time that the root has
+ * been up. Thus:
+ *
+ *     debt <= AHEAD_MAX_MS () + an eighth of the time that roots were up since it was 0
+ *
+ * 'ms' are instance milliseconds, 'us' CLOCK_BOOTTIME microseconds.
+ */
+
+#define AHEAD_MAX_MS(lease_ms) (8 * (lease_ms))
+
+struct ahead {
+    uint64_t lease_ms;
+    uint64_t start_us;
+    uint64_t debt_ms;
+};
+
+/* A root starts. 'stored_ms' is the result of clock_debt_stored () for the record from which it starts, 'wall_ms' how
+ * far ahead of the wall clock it begins; its debt is the smaller one. Returns how many milliseconds it must wait before
+ * it does anything, because its debt is above the limit. That is at most the least reach, so a start adds at most its
+ * wait.
+ */
+uint64_t clock_debt_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms);
+
+/* How far ahead of now the horizon is stored: from a twelfth of a lease to two leases. */
+uint64_t clock_debt_reach (const struct ahead *a, uint64_t now_us);
+
+/* The debt if the root crashes after 'horizon_ms' is stored. It must be stored with it. */
+uint64_t clock_debt_stored (struct ahead *a, uint64_t now_ms, uint64_t horizon_ms, int64_t wall_ms);
+
+#endif

@@ -3,7 +3,7 @@
 
 /* clock_check_test.c - missed time and jumps of CLOCK_BOOTTIME are detected, without false alarms */
 #include "test/tap.h"
-#include "modules/fluid/lease/clock_check.h"
+#include "modules/fluid/lease/clock.h"
 
 #define SECOND INT64_C (1000000)
 #define GHZ 3000 /* ticks in a microsecond */

@@ -3,7 +3,7 @@
 
 /* clock_debt_test.c - any number of crashes puts rank 0 ahead of the wall clock by a limited time */
 #include "test/tap.h"
-#include "modules/fluid/lease/clock_debt.h"
+#include "modules/fluid/lease/clock.h"
 
 #define LEASE 60000U
 

@@ -3,7 +3,7 @@
 
 /* demand_test.c - which size is requested for a need that is steady, in bursts, growing, or changing */
 #include "test/tap.h"
-#include "modules/fluid/lease/demand.h"
+#include "modules/fluid/lease/borrower.h"
 
 #define SECOND UINT64_C (1000000)
 

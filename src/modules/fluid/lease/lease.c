@@ -12,10 +12,9 @@
  * Neither depends on a clock: 'now' decides only how far a range goes.
  */
 #include <assert.h>
+#include <idtree/fluid.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <idtree/fluid.h>
 
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lease.h"
@@ -203,4 +202,32 @@ uint64_t lease_close (struct lease_table *t)
     for (uint32_t g = 0; g < t->ngenerators; g++)
         end_ms = max_u64 (end_ms, t->holding[g].hi_ms);
     return end_ms;
+}
+
+/* --- conversion of sequence numbers to sets of granules, and back -------------------------------- */
+
+static bool is_power_of_two (uint32_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+uint64_t area_granules (uint32_t first, uint32_t size)
+{
+    if (!is_power_of_two (size) || size < AREA_MIN_SIZE || size > AREA_MAX_SIZE || first % size != 0
+        || first > FLUID_PER_MS - size)
+        return 0;
+    return ((UINT64_C (1) << size / FLUID_GRANULE) - 1) << first / FLUID_GRANULE;
+}
+
+uint32_t area_run (uint64_t granules, uint32_t *first)
+{
+    if (granules == 0)
+        return 0;
+    uint32_t begin = (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE;
+    uint32_t size = (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE;
+
+    if (area_granules (begin, size) != granules)
+        return 0;
+    *first = begin;
+    return size;
 }

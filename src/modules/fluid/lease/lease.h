@@ -10,11 +10,11 @@
 #ifndef FLUID_LEASE_H
 #define FLUID_LEASE_H
 
+#include <idtree/fluid.h>
+#include <idtree/msg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <idtree/msg.h>
 
 /* How long after it was first requested a range may be used, by the requester's CLOCK_BOOTTIME. The watermark relies on
  * that (watermark.h). A range ends a lease after it was granted, so a quarter of a lease remains for clocks that are
@@ -94,7 +94,7 @@ struct lease_record {
     uint64_t horizon_ms;   /* all ids were made below it; a root that starts grants nothing below */
     uint64_t watermark_ms; /* no id below it will be made (watermark.h) */
     uint64_t settle_ms;    /* for so long after a start, earlier ranges may still be in use */
-    uint64_t ahead_ms;     /* the clock debt if the next root begins at this horizon (clock_debt.h) */
+    uint64_t ahead_ms;     /* the clock debt if the next root begins at this horizon (clock.h) */
 };
 
 /* --- the table --------------------------------------------------------------------------------- */
@@ -171,4 +171,53 @@ void lease_raise (struct lease_table *t, uint64_t floor_ms);
  */
 uint64_t lease_close (struct lease_table *t);
 
-#endif /* FLUID_LEASE_H */
+/* --- a set of ids that one rank alone may make: of one generator, some sequence numbers, in a range of time --- */
+
+/* An owner's area is its lease, with all sequence numbers; a borrower's is its sublease (doc/design/shares.md).
+ * Sequence numbers are grouped into granules of 16: bit k of a set of granules stands for 16 k ... 16 k + 15
+ * (fluid_gen_reserve_in ()).
+ */
+
+#define AREA_MIN_SIZE FLUID_GRANULE /* size of a sublease in sequence numbers: a power of two */
+#define AREA_MAX_SIZE (FLUID_PER_MS / 2)
+
+struct area {
+    uint32_t generator;
+    uint64_t granules;
+    struct range range;
+    uint64_t until_us; /* the holder uses it until then, by its CLOCK_BOOTTIME */
+};
+
+/* --- messages between brokers about subleases (fluid.share) -------------------------------------- */
+
+/* A request for a sublease, which is also a promise: of all subleases that the broker 'incarnation' of 'rank' got for
+ * requests with lower numbers, from any lender, nothing from 'end_ms' on was or will be used, and no answer to those
+ * requests will be accepted. The broker requests 'size' sequence numbers for each millisecond from there on. With size
+ * 0 it requests none, and it and its own borrowers may make ids below 'end_ms' for 'left_ms' more.
+ */
+struct share_want {
+    uint32_t rank;
+    char incarnation[IDT_MSG_UUID_LEN + 1];
+    uint64_t number; /* grows with each new request of an incarnation */
+    uint32_t size;   /* a power of two, AREA_MIN_SIZE ... AREA_MAX_SIZE, or 0 */
+    uint64_t end_ms;
+    uint64_t left_ms;
+};
+
+/* The answer: everything that was granted for that request and before with the same granules, and was not returned. */
+struct share {
+    char incarnation[IDT_MSG_UUID_LEN + 1];
+    uint64_t number;
+    uint32_t generator;
+    uint64_t granules; /* one run, aligned to its length */
+    struct range range;
+    uint64_t use_ms; /* may be used for so long after the request was first sent */
+};
+
+/* The granules of 'size' sequence numbers from 'first' on; 0: this cannot be a sublease. */
+uint64_t area_granules (uint32_t first, uint32_t size);
+
+/* The inverse: returns the size and sets '*first'. Returns 0 if the granules are not such a run. */
+uint32_t area_run (uint64_t granules, uint32_t *first);
+
+#endif

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "modules/fluid/lease/area.h"
+#include "modules/fluid/lease/lease.h"
 
 #define LENDER_MAX 128 /* entries of the table; when it is full, nothing is granted */
 

@@ -178,7 +178,7 @@ static uint64_t use_ms (uint64_t lease_ms)
     return LEASE_AT_MOST_MS (LEASE_USE_MS (lease_ms));
 }
 
-/* The time that has passed. It does not advance for a root that waits for its begin (clock_debt.h). */
+/* The time that has passed. It does not advance for a root that waits for its begin (clock.h). */
 static uint64_t passed_ms (const struct watermark *w, uint64_t now_ms)
 {
     uint64_t stepped_ms = (w->stepped_us + 999) / 1000;

@@ -11,7 +11,6 @@
 #include "test/node_world.h"
 #include "test/tap.h"
 #include "modules/fluid/node/node.h"
-#include "modules/fluid/node/past.h"
 #include "test/failing_alloc.h"
 
 #define UUID WORLD_UUID

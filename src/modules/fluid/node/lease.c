@@ -4,15 +4,96 @@
 /* lease.c - a node's leases, and lease requests of its children
  *
  * The node sends its own request to its lessor together with its children's (lease_relay.h). A node with children lets
- * its own renewal wait for theirs.
+ * its own renewal wait for theirs. Other modules of the broker get subleases of time.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
 #define NSENT (sizeof (((struct node *)0)->asked.sent) / sizeof (((struct node *)0)->asked.sent[0]))
+
+/* --- the source of a node's leases and time: its parent, or at rank 0 the authority beside it ---- */
+
+/* A parent is asked with a message, and answers later through the functions of node.h. The authority answers
+ * immediately; node_tick () notices its other changes.
+ */
+
+static bool node_lessor_is_up (const struct node *n)
+{
+    return n->lessor.authority || n->parent_up;
+}
+
+static int ask_authority (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
+{
+    struct lease_answer answer;
+
+    authority_answer (n->lessor.authority, now_us, req, &answer);
+    if (tag != 0)
+        node_lease_take (n, now_us, tag, &answer);
+    return 0;
+}
+
+/* Like lease_up () of struct node_ops. */
+static int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
+{
+    if (n->lessor.authority)
+        return ask_authority (n, now_us, tag, req);
+    if (tag != 0)
+        n->stats.lease_messages++;
+    return n->ops->lease_up (n->arg, tag, req);
+}
+
+void node_lessor_hear_jumps (struct node *n)
+{
+    if (!n->lessor.authority)
+        return;
+    uint64_t jumped_us = authority_news (n->lessor.authority).jumped_us;
+
+    if (jumped_us != n->lessor.heard.jumped_us)
+        node_share_jumped (n, jumped_us - n->lessor.heard.jumped_us);
+    n->lessor.heard.jumped_us = jumped_us;
+}
+
+/* The ranges of this rank came from the same wrong table, so it makes no further id of them. */
+static void node_lease_fence (struct node *n)
+{
+    struct lease_back rest;
+
+    if (!n->lessee.closed)
+        lessee_close (&n->lessee, 0, &rest);
+    node_make_nothing (n);
+}
+
+void node_lessor_hear (struct node *n, uint64_t now_us)
+{
+    if (!n->lessor.authority)
+        return;
+    struct authority_news news = authority_news (n->lessor.authority), *heard = &n->lessor.heard;
+
+    node_lessor_hear_jumps (n);
+    if (news.steps != heard->steps)
+        node_close_past (n, now_us);
+    if (news.stored != heard->stored)
+        lessee_hurry (&n->lessee, now_us);
+    if (news.fenced_by_foreign && !heard->fenced_by_foreign)
+        node_lease_fence (n);
+    *heard = news;
+}
+
+const char *node_lessor_excuse (const struct node *n)
+{
+    if (n->lessor.authority)
+        return authority_excuse (n->lessor.authority);
+    return n->parent_up ? "no ancestor answered within fluid.forward-timeout"
+                        : "no lease, and no parent broker within fluid.forward-timeout";
+}
+
+/* --- leases -------------------------------------------------------------------------------------- */
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -43,16 +124,6 @@ void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t rec
     if (answer.sent_us > now_us - received_us) /* otherwise the instance is younger than the wait */
         answer.received_us = answer.sent_us - (now_us - received_us);
     n->ops->lease_reply (n->arg, cookie, &answer);
-}
-
-/* The ranges of this rank came from the same wrong table, so it makes no further id of them. */
-void node_lease_fence (struct node *n)
-{
-    struct lease_back rest;
-
-    if (!n->lessee.closed)
-        lessee_close (&n->lessee, 0, &rest);
-    node_make_nothing (n);
 }
 
 /* --- wanted ------------------------------------------------------------------------------ */
@@ -209,4 +280,41 @@ void node_lease_stop (struct node *n, uint64_t now_us)
     if (tag != 0 && node_lessor_is_up (n))
         node_lessor_ask (n, now_us, 0, &req);
     lease_relay_drop_old (&n->relay, now_us, NEVER);
+}
+
+/* --- subleases of time to other modules of the broker -------------------------------------------- */
+
+/* Two invariants, like those in lease/lease.c:
+ * 1. Subleases of time are disjoint, because each begins at or after the end of all before it. Each lies in the range
+ *    that contains now, which no other rank was or will be granted.
+ * 2. This holds across restarts, because a node counts what it granted as used when it returns the rest of its lease
+ *    (node_lease_stop ()). A node that crashes returns nothing.
+ */
+
+int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan)
+{
+    uint64_t now_ms;
+
+    errno = n->owner ? EAGAIN : ENOTSUP;
+    if (!n->owner || n->stopped || !n->epoch.known || !node_may_generate (n, now_us, &now_ms))
+        return -1;
+    struct range range = { max_u64 (n->cur.range.lo_ms, n->lent.range.hi_ms),
+                           min_u64 (n->cur.range.hi_ms, now_ms + n->root_lease_ms / 4) };
+    if (range.lo_ms >= range.hi_ms)
+        return -1;
+    bool in_a_row = range.lo_ms == n->lent.range.hi_ms && strcmp (n->lent.borrower, borrower) == 0;
+    n->lent.range = (struct range){ in_a_row ? n->lent.range.lo_ms : range.lo_ms, range.hi_ms };
+    snprintf (n->lent.borrower, sizeof (n->lent.borrower), "%s", borrower);
+    *loan = (struct loan){
+        .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch.ms
+    };
+    return 0;
+}
+
+void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms)
+{
+    struct range *r = &n->lent.range;
+
+    if (strcmp (n->lent.borrower, borrower) == 0 && end_ms < r->hi_ms)
+        r->hi_ms = max_u64 (end_ms, r->lo_ms);
 }

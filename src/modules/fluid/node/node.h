@@ -19,17 +19,19 @@
 #ifndef FLUID_NODE_H
 #define FLUID_NODE_H
 
+#include <idtree/module.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <idtree/module.h>
-
-#include "modules/fluid/lease/area.h"
 #include "modules/fluid/lease/authority.h"
+#include "modules/fluid/lease/borrower.h"
+#include "modules/fluid/lease/clock.h"
 #include "modules/fluid/lease/lease.h"
-#include "modules/fluid/node/waiting.h"
+#include "modules/fluid/lease/lessee.h"
 #include "modules/fluid/lease/watermark.h"
+#include "modules/fluid/node/lanes.h"
+#include "modules/fluid/node/waiting.h"
 
 #define NODE_MAX_COUNT 65536U /* largest count of a request, combined ones included */
 
@@ -240,7 +242,7 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all);
 void node_parent (struct node *n, uint64_t now_us, bool up);
 void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
-/* The clock check (lease/clock_check.h) has found that CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or
+/* The clock check (struct clock_check) has found that CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or
  * (below 0) went too far. The node makes no id until its parent's time is known, and none of a time that has passed. At
  * rank 0 call authority_lost_time () instead.
  */
@@ -302,4 +304,52 @@ size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
 struct node_stats *node_stats (struct node *n); /* the caller may set them to 0 */
 const char *node_state_name (enum node_state state);
 
-#endif /* FLUID_NODE_H */
+/* --- the handover from a node to the next one on its broker, so that clients do not notice a reload --- */
+
+/* The bytes are for the same process only: no other host and no later start of the broker reads them.
+ */
+
+/* Call after node_stop (). Returns the handover: the newest id that was answered, the clock, the subleases, and 'more'
+ * (at rank 0 from authority_leave (); NULL: nothing). The caller frees it. Returns NULL with errno ENOMEM.
+ */
+void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size);
+
+/* Call before node_start_root () and all other calls: continue where the previous node stopped. A handover that cannot
+ * be read is ignored. Returns 'more', which lies in 'data', and its size; NULL if there is no such data.
+ */
+const void *node_remember (struct node *n, const void *data, size_t size, size_t *more_size);
+
+/* --- read access to a node's state for the simulators -------------------------------------------- */
+
+/* No function here changes the node. Returned pointers are borrowed for the node's life and show its current state.
+ */
+
+#define NODE_FORWARDS_MAX 3 /* under way at a time */
+
+const struct node_config *node_config (const struct node *n);
+enum node_state node_state (const struct node *n); /* as of the last node_tick () */
+bool node_is_stopped (const struct node *n);
+
+/* Its ranges of its own generator, and its other generators. Both are empty if it owns no generator. */
+bool node_owns_generator (const struct node *n);
+const struct lessee *node_lessee (const struct node *n);
+const struct lanes *node_lanes (const struct node *n);
+
+/* The subleases it received, and the end of all that it has granted. */
+const struct borrower *node_borrower (const struct node *n);
+uint64_t node_lent_end_ms (const struct node *n);
+
+/* The instance's time here, which may be unknown; and whether it is reliable: known, and no missed time is unresolved.
+ */
+const struct clock *node_instance_clock (const struct node *n);
+bool node_is_sure_of_time (const struct node *n);
+
+/* The newest timestamp that its own generator used or skipped; 0: none yet. */
+uint64_t node_newest_ms (const struct node *n);
+
+/* The tags of the combined requests under way to the parent: of all, of newcomers, of what an owner passed on. 0: not
+ * under way.
+ */
+void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX]);
+
+#endif

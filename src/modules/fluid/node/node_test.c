@@ -12,7 +12,7 @@
 #include "test/node_world.h"
 #include "test/tap.h"
 #include "modules/fluid/node/private.h"
-#include "modules/fluid/node/past.h"
+#include "modules/fluid/node/node.h"
 
 #define UUID WORLD_UUID
 #define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"

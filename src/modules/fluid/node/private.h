@@ -3,20 +3,15 @@
 
 /* private.h - what the files of the node share: one object, one subject a file
  *
- *   node.c       entry points, the state, create and stop
+ *   node.c       entry points, the state, create and stop, the handover to the next load of the module
  *   ids.c        requests for ids: accepted, served here, failed
  *   forward.c    requests that are sent to the parent, combined
- *   lessor.c     the source of leases: the parent, or at rank 0 the authority
- *   lease.c      leases: requested, relayed for children
- *   watermark.c  positions
- *   lend.c       subleases of time to other modules
+ *   lease.c      leases from the parent, or at rank 0 the authority: requested, relayed for children, lent to modules
  *   share.c      subleases from the parent and to children
- *   past.c       the handover to the next load of the module
- *   now.c        whether an id may be made now, and above which id
- *   waiting.c    requests for ids that wait: an object of its own
- *   inspect.c    read access for the simulators
+ *   page.c       the page of memory that processes of this host share
+ *   now.c        whether an id may be made now, and above which id; the positions that are reported
  *
- * No file calls one above it in this list.
+ * No file calls one above it in this list. waiting.h and lanes.h are objects of their own.
  */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
@@ -24,7 +19,6 @@
 #include "libpage/page_gen.h"
 #include "modules/fluid/lease/borrower.h"
 #include "modules/fluid/lease/clock.h"
-#include "modules/fluid/lease/demand.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/lease/lender.h"
 #include "modules/fluid/lease/lessee.h"
@@ -32,7 +26,6 @@
 #include "modules/fluid/lease/watermark.h"
 #include "modules/fluid/node/lanes.h"
 #include "modules/fluid/node/node.h"
-#include "modules/fluid/node/past.h"
 #include "modules/fluid/node/waiting.h"
 
 #define NEVER UINT64_MAX
@@ -216,12 +209,7 @@ uint64_t node_position_ms (struct node *n, uint64_t now_us);
 /* Process a reading of the parent's clock. */
 void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
-/* --- leases: lessor.c, lease.c ------------------------------------------------------------------- */
-
-bool node_lessor_is_up (const struct node *n);
-
-/* Like lease_up () of struct node_ops. */
-int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req);
+/* --- leases: lease.c ------------------------------------------------------------------- */
 
 void node_lessor_hear (struct node *n, uint64_t now_us); /* process changes of the authority */
 void node_lessor_hear_jumps (struct node *n);            /* the same, only for jumps of its clock */
@@ -236,9 +224,6 @@ bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const stru
 /* The request with this tag was answered, by the parent or the authority. / It was lost. */
 void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
 void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag);
-
-/* Stop using all ranges: the authority does not trust its leases. */
-void node_lease_fence (struct node *n);
 
 /* Stop: return the rest of the lease, and answer all waiting lease requests. */
 void node_lease_stop (struct node *n, uint64_t now_us);
@@ -297,7 +282,7 @@ uint64_t node_page_granules (const struct node *n, uint64_t ms, uint64_t *until_
 
 void node_page_work (struct node *n, uint64_t now_us);
 
-/* --- positions: watermark.c ------------------------------------------------------------------------ */
+/* --- positions: now.c ------------------------------------------------------------------------ */
 
 uint64_t node_report_keep_us (const struct node *n); /* for struct reports */
 void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report);

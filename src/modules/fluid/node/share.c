@@ -4,7 +4,7 @@
 /* share.c - subleases of sequence numbers: from the parent, and to children (doc/design/shares.md)
  *
  * An owner rank grants subleases and requests none. Another rank requests one by need, and grants parts of it.
- * borrower.h and lender.h keep what is held and what is granted; demand.h decides how much is needed.
+ * borrower.h and lender.h keep what is held and what is granted; struct demand decides how much is needed.
  */
 #include <errno.h>
 

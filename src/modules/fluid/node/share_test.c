@@ -8,7 +8,7 @@
 
 #include "test/node_world.h"
 #include "test/tap.h"
-#include "modules/fluid/node/past.h"
+#include "modules/fluid/node/node.h"
 #include "modules/fluid/node/private.h"
 
 #define LESSOR WORLD_UUID

@@ -15,7 +15,7 @@
 #include "libmodule/option.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "modules/fluid/node/past.h"
+#include "modules/fluid/node/node.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/ticks.h"
 

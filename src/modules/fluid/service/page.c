@@ -22,7 +22,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/listener.h"
-#include "modules/fluid/service/page.h"
 #include "modules/fluid/service/service.h"
 
 #define OPTION "fluid.attach"
@@ -37,7 +36,6 @@ struct page_door {
     int memory[CALL_FDS]; /* descriptors of the page; -1: not made */
     struct page *page;
     struct page *terms;
-    uint64_t given;
 };
 
 /* --- the page --------------------------------------------------------------------------------------- */
@@ -133,7 +131,7 @@ void page_door_publish (struct page_door *d)
 /* --- connections ------------------------------------------------------------------------------------ */
 
 /* Send one message: an errno; if it is 0, with the clocks and the descriptors of the page (libpage/call.h). */
-static int give (int fd, const int memory[CALL_FDS], int errnum)
+static void give (int fd, const int memory[CALL_FDS], int errnum)
 {
     const size_t size = CALL_FDS * sizeof (memory[0]);
     union {
@@ -158,7 +156,7 @@ static int give (int fd, const int memory[CALL_FDS], int errnum)
         c->cmsg_len = CMSG_LEN (size);
         memcpy (CMSG_DATA (c), memory, size);
     }
-    return sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof (answer) ? 0 : -1;
+    (void)!sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT); /* a process that has left needs no answer */
 }
 
 /* The permissions of the socket decide which users may connect. */
@@ -178,14 +176,8 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     service_set_timer (d->service); /* writes the terms before any process has the page */
     if (errnum == 0 && !d->page)
         errnum = ENOTSUP;
-    if (give (fd, d->memory, errnum) == 0 && errnum == 0)
-        d->given++;
+    give (fd, d->memory, errnum);
     close (fd);
-}
-
-uint64_t page_door_given (const struct page_door *d)
-{
-    return d ? d->given : 0;
 }
 
 /* --- the socket ---------------------------------------------------------------------------------------- */

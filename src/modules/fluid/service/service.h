@@ -4,17 +4,14 @@
 /* service.h - the fluid service: one object, whose code is in these files
  *
  *   fluid.c      start and end, the timer, the overlay; the table of topics
- *   service.c    the clocks, the next deadline, the log, the check of a request's rank
+ *   service.c    the clocks, the next deadline, the log, the check of a request's rank, the file in which a rank
+ *                remembers its instance
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   trace.c      fluid.trace
- *   lease.c      fluid.lease
- *   lend.c       fluid.lend
- *   share.c      fluid.share
+ *   lease.c      fluid.lease, fluid.lend, fluid.share
  *   page.c       the page that processes of this host share
- *   memory.c     the file in which a rank remembers its instance
  *   watermark.c  fluid.position, watermark
- *   info.c       fluid.info, stats-get, stats-clear
- *   metrics.c    fluid.metrics
+ *   info.c       fluid.info, stats-get, stats-clear, fluid.metrics
  *   root.c       rank 0: the authority, with its disk and its wall clock
  *
  * The node holds a reference to the message of each request that waits in it (the node's cookie). The function that
@@ -23,28 +20,84 @@
 #ifndef FLUID_SERVICE_H
 #define FLUID_SERVICE_H
 
+#include <idtree/idtree.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <idtree/idtree.h>
-
+#include "libjsonview/jsonview.h"
+#include "libmodule/quota.h"
 #include "libmodule/rate_limit.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/queue/fifo.h"
-#include "libjsonview/jsonview.h"
+#include "modules/fluid/lease/clock.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/fluid_options.h"
-#include "modules/fluid/service/page.h"
 #include "modules/fluid/service/horizon_store.h"
-#include "modules/fluid/service/trace.h"
-#include "modules/fluid/lease/clock_check.h"
 
 #define SERVICE_STOPPING "the fluid service of this broker is stopping" /* text of the EHOSTUNREACH answers */
 #define SERVICE_NEVER UINT64_MAX                                        /* no deadline */
+
+/* --- what each broker did for a request for ids: fluid.trace (doc/design/trace.md) --------------- */
+
+/* Request:
+ *
+ *     {"count": n,            1 ... 65536; default 1
+ *      "after": "DECIMAL",    all ids of the answer are above it; optional
+ *      "traceparent": s}      W3C Trace Context: the span of the requester; made up if it is missing or malformed
+ *
+ * Answer:
+ *
+ *     {"runs": [["F58", n], ...], "trace_id": s, "trace": [hop, ...]}
+ *
+ * A hop is what one broker did for the request. The first hop is of the broker that answers; the hops of the ancestors
+ * that it asked follow.
+ *
+ *     {"rank": r, "state": s,       of the node, when it answered
+ *      "span": s, "parent": s,      16 hexadecimal digits each
+ *      "start_us": "DECIMAL",       arrival, CLOCK_REALTIME of that host, Unix microseconds
+ *      "took_us": n,                from the arrival to the answer
+ *      "up_us": n,                  of that, how long a part of the request was under way to the parent
+ *      "waited_for": s,             why it waited before: "" it did not; "turn" earlier requests, or the next
+ *                                   millisecond; "lease" a lease; "forward" the answer to an earlier forward;
+ *                                   "parent" a parent that is connected
+ *      "forwards": n,               requests to the parent that contained a part of this one
+ *      "combined": n,               requests in the largest of these, with this one; 0: none was forwarded
+ *      "ids": n, "ids_from_above": n}
+ *
+ * Requests that were forwarded together share the hops of the ancestors; in each answer the parent span there is the
+ * requester's own span.
+ */
+
+#define TRACE_HOPS 64 /* in an answer; further hops are left out */
+#define TRACE_ID_LEN 32
+#define TRACE_SPAN_LEN 16
+#define TRACE_PARENT_SIZE 56 /* "00-TRACE-SPAN-01" with its NUL */
+
+/* The requester's trace and span. */
+struct trace_wish {
+    char trace[TRACE_ID_LEN + 1];
+    char parent[TRACE_SPAN_LEN + 1];
+};
+
+struct traced;
+
+/* Must be zero initially. Traced requests of guests beyond QUOTA_TRACES are refused. Requests of the instance owner and
+ * of brokers beyond it are served without a trace.
+ */
+struct traces {
+    LIST_HEAD (, traced) list;
+    size_t count;
+    struct quota quota;
+    bool refused; /* the parent does not know fluid.trace */
+};
+
+/* --- the service -------------------------------------------------------------------------------- */
+
+struct page_door;
 
 struct service {
     idt_t *h;
@@ -74,7 +127,7 @@ struct service {
     bool logged_foreign_lease;
     uint64_t lease_requests; /* received from children */
 
-    /* the instance as this rank remembers it: memory.c */
+    /* the instance as this rank remembers it: service.c */
     struct memory *memory; /* the write under way, or NULL */
     bool logged_memory;    /* a failed write was logged */
 
@@ -90,7 +143,7 @@ struct service {
 /* --- time: service.c ---------------------------------------------------------------------------------- */
 
 /* Return CLOCK_BOOTTIME in microseconds, for each call into the node. The clock is compared with the host's other
- * clocks. If it missed time or jumped (clock_check.h), the node, or at rank 0 the authority, is notified first.
+ * clocks. If it missed time or jumped (struct clock_check), the node, or at rank 0 the authority, is notified first.
  */
 uint64_t service_now_us (struct service *sv);
 
@@ -213,4 +266,22 @@ void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struc
 /* Describe what keeps rank 0 from granting leases, or soon will; "good" if nothing does. */
 void service_describe_store (const struct service *sv, const struct authority_status *status, char *buf, size_t size);
 
-#endif /* FLUID_SERVICE_H */
+/* --- a rank gives processes of its host the page by which they make ids themselves (doc/design/page.md) --- */
+
+/* A rank listens at RUNDIR/page-RANK if it owns a generator and has a socket of its own. It makes the page at the first
+ * request.
+ */
+
+/* Listen, if fluid.attach allows it. Returns 0, with '*door' NULL if this rank offers no page, or -1 with errno set and
+ * a sentence in 'errp'.
+ */
+int page_door_open (struct service *sv, struct page_door **door, idt_error_t *errp);
+
+/* Write the present terms into the page. */
+void page_door_publish (struct page_door *door);
+
+/* Stop listening. The page stays until page_door_destroy (). */
+void page_door_shut (struct page_door *door);
+void page_door_destroy (struct page_door *door); /* after node_stop (); NULL is fine */
+
+#endif

@@ -16,7 +16,6 @@
 #include <idtree/error.h>
 
 #include "libjsonview/jsonview.h"
-#include "modules/fluid/lease/area.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
 #include "modules/fluid/lease/watermark.h"
