@@ -8,7 +8,7 @@
  */
 #include <zmq.h>
 
-#include "common/libzmqutil/zap.h"
+#include "common/libzmqutil/curve.h"
 #include "fuzz.h"
 
 #define REQUESTS_MAX 16

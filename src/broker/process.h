@@ -17,7 +17,7 @@
 #include <idtree/reactor.h>
 
 #include "broker/overlay/wire/inside.h"
-#include "common/libzmqutil/zap.h"
+#include "common/libzmqutil/curve.h"
 
 struct process;
 struct member;

@@ -4,7 +4,7 @@
 /* keygen.c - idtree keygen: make the certificate that all hosts of a configured instance share */
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
-#include "common/libzmqutil/certificate.h"
+#include "common/libzmqutil/curve.h"
 
 struct keygen_options {
     const char *name;

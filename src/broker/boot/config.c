@@ -21,7 +21,7 @@
 #include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
 #include "common/libzmqutil/resolver.h"
-#include "common/libzmqutil/certificate.h"
+#include "common/libzmqutil/curve.h"
 #include "libutil/errprintf.h"
 
 #define RESOLVER_MS 1000 /* for the lookup during a reload, which blocks the brokers */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "libmsg/access.h"
-#include "libmsg/codec.h"
+#include "libmsg/message.h"
 #include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"

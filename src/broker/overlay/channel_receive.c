@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libmsg/codec.h"
+#include "libmsg/message.h"
 #include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"

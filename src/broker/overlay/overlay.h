@@ -24,7 +24,7 @@
 #include "broker/route/router.h"
 #include "broker/base/topology.h"
 #include "broker/overlay/wire/inside.h"
-#include "common/libzmqutil/zap.h"
+#include "common/libzmqutil/curve.h"
 #include "common/libzmqutil/zwatcher.h"
 
 struct overlay;

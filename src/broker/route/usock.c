@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "broker/route/usock_private.h"
-#include "libmsg/pool.h"
+#include "libmsg/message.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

@@ -13,10 +13,11 @@
  *      bytes.
  * So each message has exactly one encoding, and a decoded message encodes to the same bytes.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "libutil/errprintf.h"
-#include "libmsg/codec.h"
+#include "libmsg/message.h"
 
 #define HEADER_MAGIC 0x8e
 #define HEADER_VERSION 1
@@ -117,6 +118,7 @@ void msg_put_slice (uint8_t *p, const struct idt_msg *msg, size_t from, size_t s
     size_t tail = idt_msg_encode_size (msg) - MSG_HEADER_PART_SIZE, body = tail - msg->payload_size;
     uint8_t head[HEAD_MAX], header[MSG_HEADER_PART_SIZE];
 
+    assert (from + size <= tail + sizeof (header));
     if (from < body) {
         msg_put_head (head, msg);
         put_common (p, from, size, head, 0, body);

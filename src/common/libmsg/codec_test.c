@@ -4,7 +4,7 @@
 /* codec_test.c - messages to bytes and back: golden vectors, each changed byte, all small frames */
 #include <errno.h>
 
-#include "libmsg/codec.h"
+#include "libmsg/message.h"
 #include "test/msg_vectors.h"
 
 #define HEADER_SIZE IDT_MSG_HEADER_SIZE

@@ -1,18 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message.c - a message's life and its fields; routes are in route.c, bytes in codec.c
+/* message.c - a message's memory, life and fields; its bytes are in codec.c
  *
  * The flags TOPIC, PAYLOAD and ROUTE always describe the contents: only the functions that change the contents change
  * these flags. The reference count is the only member that two threads may access at the same time.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libmsg/message.h"
 #include "libutil/errprintf.h"
-#include "libmsg/codec.h"
+
+/* --- the pool ------------------------------------------------------------------------------- */
+
+struct msg_pool {
+    size_t users; /* atomic: blocks in use, and the owner */
+    bool busy;    /* atomic: a thread uses the members below */
+    size_t bytes; /* of unused blocks that are kept */
+    void *first;  /* the list of unused blocks; each begins with the address of the next */
+};
+
+static bool enter (struct msg_pool *pool)
+{
+    return !__atomic_test_and_set (&pool->busy, __ATOMIC_ACQUIRE);
+}
+
+static void leave (struct msg_pool *pool)
+{
+    __atomic_clear (&pool->busy, __ATOMIC_RELEASE);
+}
+
+struct msg_pool *msg_pool_create (void)
+{
+    struct msg_pool *pool = calloc (1, sizeof (*pool));
+
+    if (pool)
+        pool->users = 1;
+    return pool;
+}
+
+static void *take (struct msg_pool *pool)
+{
+    void *block = NULL;
+
+    if (!enter (pool))
+        return NULL;
+    if ((block = pool->first)) {
+        pool->first = *(void **)block;
+        pool->bytes -= MSG_POOL_BLOCK;
+    }
+    leave (pool);
+    return block;
+}
+
+/* A block of MSG_POOL_BLOCK bytes. NULL with errno ENOMEM. */
+static void *pool_get (struct msg_pool *pool)
+{
+    void *block = take (pool);
+
+    if (!block && !(block = malloc (MSG_POOL_BLOCK)))
+        return NULL;
+    __atomic_add_fetch (&pool->users, 1, __ATOMIC_RELAXED);
+    return block;
+}
+
+static bool keep (struct msg_pool *pool, void *block)
+{
+    bool kept;
+
+    if (!enter (pool))
+        return false;
+    if ((kept = pool->bytes + MSG_POOL_BLOCK <= MSG_POOL_BYTES)) {
+        *(void **)block = pool->first;
+        pool->first = block;
+        pool->bytes += MSG_POOL_BLOCK;
+    }
+    assert (pool->bytes <= MSG_POOL_BYTES);
+    leave (pool);
+    return kept;
+}
+
+static void one_less (struct msg_pool *pool)
+{
+    void *block;
+
+    if (__atomic_sub_fetch (&pool->users, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    while ((block = pool->first)) {
+        pool->first = *(void **)block;
+        free (block);
+    }
+    free (pool);
+}
+
+static void pool_put (struct msg_pool *pool, void *block)
+{
+    if (!keep (pool, block))
+        free (block);
+    one_less (pool);
+}
+
+void msg_pool_let_go (struct msg_pool *pool)
+{
+    if (pool)
+        one_less (pool);
+}
 
 /* --- life ------------------------------------------------------------------------------- */
 
@@ -26,7 +122,7 @@ struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space)
         pool = NULL;
     else if (pool)
         all = MSG_POOL_BLOCK;
-    if (!(msg = pool ? msg_pool_get (pool) : malloc (all)))
+    if (!(msg = pool ? pool_get (pool) : malloc (all)))
         return NULL;
     *msg = (struct idt_msg){ .refs = 1, .route_room = MSG_ROUTE_ROOM, .pool = pool };
     msg->routes = (struct msg_route *)msg_bytes (msg);
@@ -181,7 +277,7 @@ void idt_msg_unref (const idt_msg_t *cmsg)
         free (msg->topic_alloc);
         free (msg->payload_alloc);
         if (msg->pool)
-            msg_pool_put (msg->pool, msg);
+            pool_put (msg->pool, msg);
         else
             free (msg);
         errno = saved_errno;
@@ -310,6 +406,89 @@ void idt_msg_set_control (idt_msg_t *msg, uint32_t type, uint32_t status)
     assert (msg->type == IDT_MSGTYPE_CONTROL);
     msg->aux1 = type;
     msg->aux2 = status;
+}
+
+/* --- routes --------------------------------------------------------------------------------- */
+
+/* Pushing writes to the slot before routes[0], popping moves past it. When no slot is left the stack moves to the end
+ * of an allocation of twice its size.
+ */
+
+unsigned idt_msg_route_count (const idt_msg_t *msg)
+{
+    return msg->route_count;
+}
+
+const char *idt_msg_route_at (const idt_msg_t *msg, unsigned i)
+{
+    return i < msg->route_count ? msg->routes[i].uuid : NULL;
+}
+
+const char *idt_msg_route_newest (const idt_msg_t *msg)
+{
+    return idt_msg_route_at (msg, 0);
+}
+
+const char *idt_msg_route_oldest (const idt_msg_t *msg)
+{
+    return msg->route_count > 0 ? msg->routes[msg->route_count - 1].uuid : NULL;
+}
+
+static int grow (struct idt_msg *msg)
+{
+    unsigned slots = msg->route_count > 0 ? 2 * msg->route_count : MSG_ROUTE_ROOM;
+    struct msg_route *stack = malloc (slots * sizeof (*stack));
+
+    if (!stack)
+        return -1;
+    msg->route_room = slots - msg->route_count;
+    memcpy (stack + msg->route_room, msg->routes, msg->route_count * sizeof (*stack));
+    free (msg->routes_alloc);
+    msg->routes_alloc = stack;
+    msg->routes = stack + msg->route_room;
+    return 0;
+}
+
+int idt_msg_route_push (idt_msg_t *msg, const char *uuid)
+{
+    struct msg_route route; /* a copy, since 'uuid' may be a route of this stack, which may move */
+
+    if (strnlen (uuid, sizeof (route.uuid)) != IDT_MSG_UUID_LEN)
+        return errset (EINVAL);
+    if (msg->route_count == IDT_MSG_MAX_ROUTES)
+        return errset (EOVERFLOW);
+    memcpy (route.uuid, uuid, sizeof (route.uuid));
+    if (msg->route_room == 0 && grow (msg) < 0)
+        return -1;
+    assert (msg->route_room > 0);
+    *--msg->routes = route;
+    msg->route_room--;
+    msg->route_count++;
+    msg->flags |= IDT_MSGFLAG_ROUTE;
+    return 0;
+}
+
+void idt_msg_route_pop (idt_msg_t *msg)
+{
+    if (msg->route_count > 0) {
+        msg->routes++;
+        msg->route_room++;
+        msg->route_count--;
+    }
+}
+
+void idt_msg_route_drop_oldest (idt_msg_t *msg)
+{
+    if (msg->route_count > 0)
+        msg->route_count--;
+}
+
+void idt_msg_route_clear (idt_msg_t *msg)
+{
+    msg->routes += msg->route_count;
+    msg->route_room += msg->route_count;
+    msg->route_count = 0;
+    msg->flags |= IDT_MSGFLAG_ROUTE;
 }
 
 /* --- topic ------------------------------------------------------------------------------- */

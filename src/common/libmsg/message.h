@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message.h - the inside of a message; only libmsg includes it
+/* message.h - the inside of a message, shared by message.c and codec.c; transports between brokers use the codec, too
  *
  * A message is one allocation: the struct, slots for some routes, the bytes that it was decoded or copied from, then
  * space for a topic and a payload that are set later. Contents that do not fit there have their own allocation (the
@@ -14,9 +14,9 @@
 #ifndef MSG_MESSAGE_H
 #define MSG_MESSAGE_H
 
-#include <idtree/msg.h>
+#include <string.h>
 
-#include "libmsg/pool.h"
+#include <idtree/msg.h>
 
 #define MSG_ROUTE_ROOM 4                               /* hops that fit into a new message without malloc () */
 #define MSG_SPACE 128                                  /* bytes of a new message for contents that are set later */
@@ -26,6 +26,8 @@
 struct msg_route {
     char uuid[IDT_MSG_UUID_LEN + 1];
 };
+
+struct msg_pool;
 
 struct idt_msg {
     unsigned refs; /* atomic */
@@ -51,6 +53,19 @@ struct idt_msg {
     char body[];
 };
 
+/* --- message.c --------------------------------------------------------------------------------- */
+
+/* A pool is memory that small messages reuse, in blocks. A message returns its block to its pool, in any thread: modules have threads, and so has ZeroMQ. A thread that finds
+ * the pool in use by another thread does not wait, but calls malloc () or free ().
+ */
+#define MSG_POOL_BLOCK 512                 /* bytes of a block: the message with its contents */
+#define MSG_POOL_BYTES ((size_t)256 << 10) /* maximum of unused bytes that a pool keeps */
+
+struct msg_pool *msg_pool_create (void); /* NULL with errno ENOMEM */
+
+/* The owner no longer needs the pool. It is freed together with the last of its messages. NULL is allowed. */
+void msg_pool_let_go (struct msg_pool *pool);
+
 /* Allocate a message with 'size' bytes of contents after the slots for routes, and 'space' free bytes after them. The
  * memory is a block of 'pool' (may be NULL) if it is large enough. All members are zero except the reference count and
  * the empty route stack, which ends where the contents begin: msg_bytes (). NULL with errno ENOMEM.
@@ -69,5 +84,57 @@ static inline char *msg_bytes (struct idt_msg *msg)
 {
     return msg->body + MSG_ROUTE_ROOM * sizeof (struct msg_route);
 }
+
+/* Return a message that the caller may change (steals the reference): the message itself if the caller has its only
+ * reference, else a copy. NULL with errno ENOMEM.
+ */
+idt_msg_t *msg_own (const idt_msg_t *msg);
+
+/* --- codec.c: parts of messages, shared by their encodings (protocol.md section 2.3) ----------- */
+
+static inline uint32_t be32_get (const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline void be32_put (uint8_t *p, uint32_t n)
+{
+    p[0] = n >> 24;
+    p[1] = n >> 16;
+    p[2] = n >> 8;
+    p[3] = n;
+}
+
+/* Bytes of a part with 'size' bytes of content, including its size field. */
+static inline size_t msg_part_size (size_t size)
+{
+    return (size < 255 ? 1 : 5) + size;
+}
+
+/* Write a part of 'size' bytes (at most UINT32_MAX) to 'p'. Returns the address after it. */
+uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size);
+
+/* Write the 20 bytes of the header to 'p'. */
+void msg_header_put (const struct idt_msg *msg, uint8_t *p);
+
+/* Write a whole message, idt_msg_encode_size () bytes, to 'p'. Returns the address after it. */
+uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
+
+/* The same in pieces: all bytes before the payload; and the MSG_HEADER_PART_SIZE bytes after it. */
+uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg);
+uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
+
+/* Write a slice of what msg_put () writes: 'size' bytes from byte 'from' on, which must exist. */
+void msg_put_slice (uint8_t *p, const struct idt_msg *msg, size_t from, size_t size);
+
+/* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all. Returns NULL on success, else a
+ * constant text that describes the error; then only idt_msg_unref () may be called on the message.
+ */
+const char *msg_parse (struct idt_msg *msg, size_t size);
+
+/* As idt_msg_decode (), with memory of 'pool' (may be NULL). On EPROTO '*why' ('why' may be NULL) is a constant text
+ * that describes the error.
+ */
+idt_msg_t *msg_decode (struct msg_pool *pool, const void *buf, size_t size, const char **why);
 
 #endif /* MSG_MESSAGE_H */

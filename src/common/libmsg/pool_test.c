@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "libmsg/message.h"
-#include "libmsg/pool.h"
 #include "test/tap.h"
 
 #define THREADS 4

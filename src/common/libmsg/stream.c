@@ -14,13 +14,13 @@
  * memory only as bytes are written to it. A long payload is written directly from its message. So neither is ever
  * copied or accessed as a whole: one call reads or writes a limited number of bytes.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "libmsg/codec.h"
-#include "libmsg/pool.h"
+#include "libmsg/message.h"
 #include "libmsg/stream.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
@@ -126,6 +126,7 @@ static int buf_reserve (struct buf *b, size_t room)
 
 static void buf_consume (struct buf *b, size_t size)
 {
+    assert (size <= buf_used (b));
     b->head += size;
     if (b->head < b->tail)
         return;

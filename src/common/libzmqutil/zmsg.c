@@ -17,7 +17,7 @@
 #include <zmq.h>
 
 #include "libutil/errprintf.h"
-#include "libmsg/codec.h"
+#include "libmsg/message.h"
 #include "libzmqutil/zmsg.h"
 
 #define PARTS_MAX (IDT_MSG_MAX_ROUTES + 5) /* identity, routes, delimiter, topic, payload, header */

@@ -10,9 +10,10 @@
 #ifndef LIBZMQUTIL_ZWATCHER_H
 #define LIBZMQUTIL_ZWATCHER_H
 
+#include <idtree/reactor.h>
 #include <stdbool.h>
 
-#include <idtree/reactor.h>
+#include "common/libzmqutil/zwatcher.h"
 
 struct zpoll;
 struct zwatcher;
@@ -51,5 +52,18 @@ void zwatcher_touch (struct zwatcher *zs);
 
 /* Like zwatcher_touch (), called at any time by another part of the thread. */
 void zwatcher_wake (struct zwatcher *zs);
+
+/* A monitor reports events on the connections of a socket. */
+struct monitor;
+
+/* 'event' is one of ZMQ_EVENT_*; 'value' is libzmq's value for it, usually the descriptor of the connection. */
+typedef void (*monitor_f) (int event, int value, void *arg);
+
+/* Watch 'sock' for the events in the mask 'events'.  Destroy before the socket is closed.  NULL with errno set. */
+struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int events, monitor_f cb, void *arg);
+void monitor_destroy (struct monitor *m); /* also from its own callback */
+
+/* Call the callback for all events that have happened so far. */
+void monitor_drain (struct monitor *m);
 
 #endif /* LIBZMQUTIL_ZWATCHER_H */

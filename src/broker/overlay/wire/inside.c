@@ -18,7 +18,7 @@
 #include <sys/queue.h>
 
 #include "broker/overlay/wire/inside.h"
-#include "libmsg/codec.h"
+#include "libmsg/message.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 

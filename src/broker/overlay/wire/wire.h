@@ -21,7 +21,7 @@
 #include <idtree/msg.h>
 
 #include "broker/overlay/wire/inside.h"
-#include "common/libzmqutil/zap.h"
+#include "common/libzmqutil/curve.h"
 #include "common/libzmqutil/zwatcher.h"
 
 struct wire;

@@ -18,7 +18,7 @@
 
 #include "broker/base/topology.h"
 #include "broker/overlay/wire/wire_private.h"
-#include "common/libzmqutil/monitor.h"
+#include "common/libzmqutil/zwatcher.h"
 #include "libutil/errprintf.h"
 #include "libzmqutil/zmsg.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* read.c - parse JSON in place
+/* jsonview.c - parse JSON in place, and read its values
  *
  * Nodes are stored in the order of the text: an array, its elements; an object, a key, its value, the next key. The
  * 'span' of a node is the distance to its next sibling. While an array or object is open, its 'span' is the index of
@@ -9,12 +9,14 @@
  *
  * Texts are not trusted: the time to parse one grows no faster than n log n, for all keys.
  */
+#include <assert.h>
+#include <endian.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libjsonview/private.h"
+#include "libjsonview/jsonview.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "libutil/utf8.h"
@@ -24,8 +26,371 @@
 #define NONE UINT32_MAX
 #define NEAR_MAX 20 /* bytes of a token that an error message shows */
 #define FINITE 300  /* a real without exponent and with at most so many digits is finite */
-
 #define ONES UINT64_C (0x0101010101010101)
+#define DIGITS_MAX 800 /* significant digits of a real: of further digits it matters only whether any is not 0 */
+#define EXPONENT 99999 /* largest exponent with 1 to 800 digits: all beyond are 0 or infinite */
+#define PROBES 8       /* for each key, before keys are sorted instead */
+
+static inline bool is_digit (char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline bool is_letter (char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Load 8 bytes in little-endian order. */
+static inline uint64_t load (const char *p)
+{
+    uint64_t x;
+
+    memcpy (&x, p, sizeof (x));
+    return le64toh (x);
+}
+
+static inline bool same_plain (const struct jv *a, const struct jv *b)
+{
+    return a->size == b->size && memcmp (a->text, b->text, a->size) == 0;
+}
+
+/* --- the content of strings, with and without escapes ---------------------------------------------- */
+
+/* The number in four hexadecimal digits at 'p', or -1. */
+static int32_t read_hex (const char *p, const char *end)
+{
+    int32_t n = 0;
+
+    if (end - p < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        int digit = is_digit (p[i]) ? p[i] - '0' : is_letter (p[i]) ? (p[i] | 0x20) - 'a' + 10 : 16;
+        if (digit > 15)
+            return -1;
+        n = n << 4 | digit;
+    }
+    return n;
+}
+
+/* The character of an escape "\uXXXX" or of a surrogate pair; 0 if it is invalid. */
+static uint32_t read_unicode (const char *p, const char *end, size_t *size)
+{
+    int32_t c = read_hex (p + 2, end), low;
+
+    *size = 6;
+    if (c < 0xd800 || c > 0xdfff)
+        return c > 0 ? (uint32_t)c : 0;
+    if (c > 0xdbff || end - p < 12 || p[6] != '\\' || p[7] != 'u')
+        return 0;
+    low = read_hex (p + 8, end);
+    *size = 12;
+    return low >= 0xdc00 && low <= 0xdfff ? 0x10000 + ((uint32_t)(c - 0xd800) << 10 | (uint32_t)(low - 0xdc00)) : 0;
+}
+
+static size_t write_utf8 (uint32_t c, char out[4])
+{
+    static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+    size_t size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+    for (size_t i = size; i-- > 1; c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(first[size] | c);
+    return size;
+}
+
+/* Decode the escape at 'p' to '*n' bytes. Returns its size in the text; 0 if it is not a valid escape. */
+static size_t read_escape (const char *p, const char *end, char out[4], size_t *n)
+{
+    static const char names[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    const char *name;
+    size_t size;
+
+    if (end - p < 2)
+        return 0;
+    if (p[1] == 'u') {
+        uint32_t c = read_unicode (p, end, &size);
+        *n = c ? write_utf8 (c, out) : 0;
+        return c ? size : 0;
+    }
+    if (!(name = memchr (names, p[1], sizeof (names) - 1)))
+        return 0;
+    out[0] = means[name - names];
+    *n = 1;
+    return 2;
+}
+
+/* Iterates over the bytes of a string after unescaping. */
+struct json_cursor {
+    const char *p, *end;
+    bool escaped;
+    char out[4]; /* bytes of an escape */
+    size_t n, i;
+};
+
+/* The next byte; -1 at the end. */
+static int next_byte (struct json_cursor *c)
+{
+    if (c->i < c->n)
+        return (unsigned char)c->out[c->i++];
+    if (c->p == c->end)
+        return -1;
+    if (!c->escaped || *c->p != '\\')
+        return (unsigned char)*c->p++;
+    c->p += read_escape (c->p, c->end, c->out, &c->n);
+    c->i = 1;
+    return (unsigned char)c->out[0];
+}
+
+static struct json_cursor cursor_of (const struct jv *v)
+{
+    return (struct json_cursor){ .p = v->text, .end = v->text + v->size, .escaped = v->escaped };
+}
+
+static int compare (const struct jv *a, const struct jv *b)
+{
+    struct json_cursor ca = cursor_of (a), cb = cursor_of (b);
+    int x, y;
+
+    do {
+        x = next_byte (&ca);
+        y = next_byte (&cb);
+    } while (x == y && x >= 0);
+    return x - y;
+}
+
+const struct jv *jv_member (const struct jv *object, const char *name)
+{
+    const struct jv *key;
+
+    if (!jv_is (object, JV_OBJECT))
+        return NULL;
+    const struct jv wanted = { .text = name, .size = (uint32_t)strlen (name), .type = JV_STRING };
+    jv_foreach (object, key)
+        if (key->escaped ? compare (key, &wanted) == 0 : same_plain (key, &wanted))
+            return jv_value (key);
+    return NULL;
+}
+
+bool jv_same (const struct jv *a, const struct jv *b)
+{
+    if (!jv_is (a, JV_STRING) || !jv_is (b, JV_STRING))
+        return false;
+    return a->escaped || b->escaped ? compare (a, b) == 0 : same_plain (a, b);
+}
+
+bool jv_equals (const struct jv *string, const char *s)
+{
+    const struct jv wanted = { .text = s, .size = (uint32_t)strlen (s), .type = JV_STRING };
+
+    return jv_same (string, &wanted);
+}
+
+size_t jv_copy (const struct jv *string, char *buf, size_t size)
+{
+    size_t n = 0;
+    int c;
+
+    if (!jv_is (string, JV_STRING))
+        n = 0;
+    else if (!string->escaped) {
+        n = string->size;
+        if (size > 0)
+            memcpy (buf, string->text, min_u64 (n, size - 1));
+    }
+    else
+        for (struct json_cursor at = cursor_of (string); (c = next_byte (&at)) >= 0; n++)
+            if (n + 1 < size)
+                buf[n] = (char)c;
+    if (size > 0)
+        buf[min_u64 (n, size - 1)] = '\0';
+    return n;
+}
+
+/* The unescaped string is never longer. */
+char *jv_strdup (const struct jv *string, size_t *size)
+{
+    char *copy;
+    size_t n;
+
+    if (!jv_is (string, JV_STRING))
+        return errset_null (EINVAL);
+    if (!(copy = malloc ((size_t)string->size + 1)))
+        return errset_null (ENOMEM);
+    n = jv_copy (string, copy, (size_t)string->size + 1);
+    if (size)
+        *size = n;
+    return copy;
+}
+
+/* --- the values of numbers ------------------------------------------------------------------------- */
+
+int64_t jv_integer (const struct jv *v)
+{
+    if (!jv_is (v, JV_INTEGER))
+        return 0;
+    bool negative = *v->text == '-';
+    uint64_t n = 0;
+    for (uint32_t i = negative; i < v->size; i++)
+        n = n * 10 + (uint64_t)(v->text[i] - '0');
+    return (int64_t)(negative ? 0 - n : n);
+}
+
+/* Read an exponent up to a limit above which its value does not matter. */
+static int64_t read_exponent (const char *p, const char *end)
+{
+    static const int64_t most = INT64_C (1) << 40; /* more than the digits that a text can have */
+    bool negative = *p == '-';
+    int64_t n = 0;
+
+    for (p += *p == '-' || *p == '+'; p < end; p++)
+        n = min_i64 (n * 10 + (*p - '0'), most);
+    return negative ? -n : n;
+}
+
+/* Copy the significant digits and an exponent to a buffer: strtod () needs a NUL behind them, and the locale might need
+ * another decimal separator than a period.
+ */
+static double read_real (const char *text, uint32_t size)
+{
+    char buf[DIGITS_MAX + 32];
+    const char *p = text, *end = text + size;
+    int64_t exponent = 0;
+    size_t n = 0;
+    bool behind = false, more = false;
+
+    for (p += *p == '-'; p < end && (*p | 0x20) != 'e'; p++) {
+        if (*p == '.') {
+            behind = true;
+            continue;
+        }
+        exponent -= behind;
+        if (n == DIGITS_MAX) {
+            more |= *p != '0';
+            exponent++;
+        }
+        else if (n > 0 || *p != '0')
+            buf[n++] = *p;
+    }
+    if (n == 0)
+        return *text == '-' ? -0.0 : 0.0;
+    if (more && buf[n - 1] == '0')
+        buf[n - 1] = '1';
+    if (p < end)
+        exponent += read_exponent (p + 1, end);
+    snprintf (buf + n, sizeof (buf) - n, "e%d", (int)(exponent < -EXPONENT ? -EXPONENT : min_i64 (exponent, EXPONENT)));
+    double d = strtod (buf, NULL);
+    return *text == '-' ? -d : d;
+}
+
+double jv_number (const struct jv *v)
+{
+    return jv_is (v, JV_REAL) ? read_real (v->text, v->size) : (double)jv_integer (v);
+}
+
+/* --- duplicate keys -------------------------------------------------------------------------------- */
+
+/* Keys are put into a hash table. If some keys have escapes, or were chosen to collide in the table, the keys are sorted
+ * instead, which takes n log n time for every set of keys.
+ */
+
+static uint64_t load_short (const char *p, uint32_t size)
+{
+    uint32_t a, b;
+
+    if (size < 4)
+        return size > 0 ? (uint64_t)(unsigned char)p[0] << 16 | (uint64_t)(unsigned char)p[size / 2] << 8
+                              | (unsigned char)p[size - 1]
+                        : 0;
+    memcpy (&a, p, 4);
+    memcpy (&b, p + size - 4, 4);
+    return (uint64_t)a << 32 | b;
+}
+
+static uint32_t hash (const struct jv *key)
+{
+    static const uint64_t odd = UINT64_C (0x9e3779b97f4a7c15);
+    uint64_t h = key->size * odd;
+
+    if (key->size < 8)
+        h ^= load_short (key->text, key->size);
+    else {
+        for (uint32_t i = 0; i + 8 < key->size; i += 8) {
+            h = (h ^ load (key->text + i)) * odd;
+            h ^= h >> 32;
+        }
+        h ^= load (key->text + key->size - 8);
+    }
+    h *= odd;
+    return (uint32_t)(h >> 32);
+}
+
+/* Put the keys into a table. Returns whether this decided the question: then '*twice' is a duplicate key, or NULL. */
+static bool try_table (const struct jv *object, uint32_t *table, uint32_t mask, const struct jv **twice)
+{
+    uint32_t probes = PROBES * object->count;
+    const struct jv *key;
+
+    memset (table, 0, (mask + 1) * sizeof (*table));
+    *twice = NULL;
+    jv_foreach (object, key) {
+        uint32_t i = hash (key) & mask;
+
+        for (; table[i]; i = (i + 1) & mask) {
+            if (same_plain (object + table[i], key)) {
+                *twice = key;
+                return true;
+            }
+            if (probes-- == 0)
+                return false;
+        }
+        if (key->escaped)
+            return false;
+        table[i] = (uint32_t)(key - object);
+    }
+    return true;
+}
+
+static int compare_keys (const void *a, const void *b)
+{
+    const struct jv *x = *(const struct jv *const *)a, *y = *(const struct jv *const *)b;
+    int rc;
+
+    if (x->escaped || y->escaped)
+        rc = compare (x, y);
+    else if ((rc = memcmp (x->text, y->text, min_u64 (x->size, y->size))) == 0)
+        rc = x->size < y->size ? -1 : x->size > y->size;
+    return rc ? rc : x < y ? -1 : 1;
+}
+
+static const struct jv *find_sorted (const struct jv *object, const struct jv **keys)
+{
+    uint32_t n = 0;
+    const struct jv *key;
+
+    jv_foreach (object, key)
+        keys[n++] = key;
+    qsort (keys, n, sizeof (*keys), compare_keys);
+    for (uint32_t i = 1; i < n; i++)
+        if (jv_same (keys[i - 1], keys[i]))
+            return keys[i];
+    return NULL;
+}
+
+/* Find a key that occurs before in the same object; NULL if there is no duplicate. 'room' has space for one struct jv
+ * per member: the table has at most 4 places of 4 bytes for each key.
+ */
+static const struct jv *find_twice (const struct jv *object, void *room)
+{
+    uint32_t mask = 3;
+    const struct jv *twice;
+
+    while (mask < 2 * object->count)
+        mask = 2 * mask + 1;
+    return try_table (object, room, mask, &twice) ? twice : find_sorted (object, room);
+}
+
+/* --- the parser ------------------------------------------------------------------------------------ */
 
 struct scan {
     struct jv_reader *r;
@@ -166,7 +531,7 @@ static int read_special (struct scan *s, const char *from, const char **p)
     if (*p == s->end)
         return refuse (s, JV_SYNTAX, s->end, *p, "premature end of input");
     if (**p == '\\') {
-        size = jv_read_escape (*p, s->end, out, &n);
+        size = read_escape (*p, s->end, out, &n);
         *p += size;
         return size > 0 ? 0 : refuse (s, JV_SYNTAX, from, *p + 1, "invalid escape");
     }
@@ -286,7 +651,7 @@ static int check_keys (struct scan *s, uint32_t index)
 
     if (reserve (r, r->nodes[index].count) < 0)
         return -1;
-    const struct jv *twice = jv_find_twice (r->nodes + index, r->nodes + r->used);
+    const struct jv *twice = find_twice (r->nodes + index, r->nodes + r->used);
     if (!twice)
         return 0;
     return refuse (s, JV_SYNTAX, twice->text - 1, twice->text + twice->size + 1, "duplicate object key");
@@ -297,6 +662,7 @@ static int close_one (struct scan *s)
     const uint32_t index = s->open;
     struct jv *node = s->r->nodes + index;
 
+    assert (s->depth > 0 && index < s->r->used);
     s->p++;
     s->depth--;
     s->open = node->span;
