@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "fuzz.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 #include "modules/ingest/job/jobspec.h"
 
 /* The parts of a jobspec that a resource manager reads without further checks. */

@@ -3,7 +3,7 @@
 
 /* fuzz_jsonview.c - each text has the same value as in jansson, or is refused like there; limits are kept */
 #include "fuzz.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 #include "test/jsonview_same.h"
 
 static void check_bounds (struct jv_reader *r, const char *text, size_t size)

@@ -9,7 +9,7 @@
 #include "broker/base/log.h"
 #include "fuzz.h"
 #include "libidtree/transport.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 struct fuzz_log {
     struct attrs *attrs;

@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 #include "libjob/sign.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 /* The header may have its keys in another order, and leading zeros in its number: the text behind it is the same. */
 static void made_again (const char *j, size_t size, const char *payload, size_t payload_size, uint32_t userid)

@@ -13,7 +13,7 @@
 #include "cmd/base/out.h"
 #include "cmd/candidates.h"
 #include "cmd/id/scheme.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define ASK_MS 1000. /* the longest that the user waits while typing */
 #define RANKS_MAX 256

@@ -17,7 +17,7 @@
 #include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
 #include "libutil/clock.h"
-#include "libutil/logline.h"
+#include "libutil/text.h"
 
 #define LINE_MAX_PRINTED 4096
 

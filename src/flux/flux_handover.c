@@ -10,7 +10,7 @@
 
 #include "flux/flux_handover.h"
 #include "libutil/errprintf.h"
-#include "libutil/files.h"
+#include "libutil/private_dir.h"
 
 int flux_handover_write (const char *path, const void *data, size_t size)
 {

@@ -15,7 +15,7 @@
 #include "broker/base/attr.h"
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 struct attr {
     char *value;

@@ -20,7 +20,7 @@
 #include "broker/base/log_limit.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define MAX_RING 1000000
 

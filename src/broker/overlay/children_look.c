@@ -9,7 +9,7 @@
 
 #include "broker/overlay/children_private.h"
 #include "libidtree/json_build.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define MISSING_SHOWN 32 /* ranks of a kind */
 

@@ -24,7 +24,7 @@
 #include "broker/route/usock_private.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define REQUEST_BACKLOG 128
 #define NAME_LOCK "local.lock"

@@ -20,7 +20,7 @@
 #include "libmsg/stream.h"
 #include "libutil/queue/budget.h"
 #include "libutil/clock.h"
-#include "libutil/listener.h"
+#include "libutil/private_dir.h"
 
 #define LOCAL_RESERVE 32 /* descriptors of the process kept for clients */
 

@@ -11,7 +11,7 @@
 
 #include "cmd/base/out.h"
 #include "libutil/errprintf.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define SPEC_MAX 32    /* bytes of "%-08.3lld" */
 #define NUMBER_MAX 512 /* bytes of a formatted number with its width */

@@ -9,7 +9,7 @@
 
 #include "cmd/base/ranks.h"
 #include "libutil/clock.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define WINDOW 512 /* requests in flight */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cmd/inspect/health_eval.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define WHY_MAX 512
 #define STILL_MAX_MS 15000 /* limit for the watermark, which advances each second in a healthy instance */

@@ -20,7 +20,7 @@
 #include "cmd/inspect/overlay.h"
 #include "cmd/inspect/survey.h"
 #include "libmetrics/metrics.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define MAX_GROUPS 64 /* lines of a table */
 

@@ -23,7 +23,7 @@
 #include "cmd/base/self.h"
 #include "libutil/minmax.h"
 #include "libutil/private_dir.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, minus "/local-" and a rank */
 #define SOCKETS_ATTR "local.sockets="

@@ -20,7 +20,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
-#include "libutil/logline.h"
+#include "libutil/text.h"
 #include "cmd/top/poll.h"
 #include "cmd/top/screen.h"
 

@@ -14,7 +14,7 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
 #include "cmd/trace/peer.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define WINDOW (256 * 1024) /* bytes of lines that may be in flight */
 #define LINE_SIZE 2048      /* bytes printed of a message, without its payload */

@@ -11,8 +11,7 @@
 #include "flax_layout.h"
 #include "libsort/radix.h"
 #include "libutil/errprintf.h"
-#include "libutil/lines.h"
-#include "libutil/lex64.h"
+#include "libutil/id_text.h"
 
 #define ZERO '-'
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "form.h"
-#include "libutil/lines.h"
+#include "libutil/id_text.h"
 
 #define F_HOOK_UTF8 "\xc6\x92" /* U+0192, small f with hook */
 

@@ -19,7 +19,7 @@
 #include "libjsonview/jsonview.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define ROOM_FIRST 128
 #define ROOM_KEPT 4096 /* nodes; a larger array is freed before the next text */

@@ -14,7 +14,7 @@
 
 #include "libmetrics/metrics.h"
 #include "libutil/errprintf.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 struct set {
     uint32_t *ranks;

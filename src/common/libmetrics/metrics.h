@@ -10,7 +10,7 @@
  *      "min":     {NAME: number, ...},            the lowest is kept
  *      "max":     {NAME: number, ...},            the highest is kept
  *      "buckets": {NAME: [integer, ...], ...},    a histogram: added bucket by bucket
- *      "ranks":   {NAME: {VALUE: RANKS, ...}}}    the ranks that have this value (libutil/ranges.h)
+ *      "ranks":   {NAME: {VALUE: RANKS, ...}}}    the ranks that have this value (libutil/text.h)
  *
  * Each section may be missing. Unknown sections are ignored. The meaning, type and unit of a name are in catalog.h.
  */

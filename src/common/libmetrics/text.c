@@ -11,7 +11,7 @@
 #include "libmetrics/bounds.h"
 #include "libmetrics/catalog.h"
 #include "libmetrics/text.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define PREFIX "idtree_"
 

@@ -12,7 +12,7 @@
 #include "idtree/sno.h"
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
-#include "libutil/lines.h"
+#include "libutil/id_text.h"
 
 #define DIGITS 8   /* values 0-7 are '2' ... '9' */
 #define LETTERS 24 /* values 8-31 are 'a' ... 'x' */

@@ -31,7 +31,6 @@
 #include "libstate/statefile.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
-#include "libutil/files.h"
 #include "libutil/private_dir.h"
 
 #define NAME "instance"

@@ -12,8 +12,7 @@
 #include "idtree/uid.h"
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
-#include "libutil/lines.h"
-#include "libutil/lex64.h"
+#include "libutil/id_text.h"
 
 #define ZERO '.'
 #define STEP_BITS 10

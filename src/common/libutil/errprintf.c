@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define WHOLE_MAX 8192 /* bytes of a text before it is shortened: a path of PATH_MAX and a sentence fit */
 #define GAP "..."

@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* lex64_test.c - every value at every place, for both characters that represent 0 */
-#include "libutil/lex64.h"
+#include "libutil/id_text.h"
 #include "test/tap.h"
 
 static const char common[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";

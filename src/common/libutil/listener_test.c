@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libutil/listener.h"
 #include "libutil/private_dir.h"
 #include "test/tap.h"
 

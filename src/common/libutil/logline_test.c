@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/logline.h"
+#include "libutil/text.h"
 #include "test/tap.h"
 
 static bool formats (const char *line, const char *expect)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private_dir.c - check that a folder is writable only by its owner, and take locks in such folders */
+/* private_dir.c - folders that only their owner can write to, and what is in them: locks, listening sockets */
 #include "config.h"
 
 #include <errno.h>
@@ -9,9 +9,12 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,11 +52,24 @@ int private_dir_check (const char *what, const char *path, enum private_dir_flag
     return 0;
 }
 
+int write_all (int fd, const void *data, size_t size)
+{
+    for (const char *s = data; size > 0;) {
+        ssize_t n = write (fd, s, size);
+
+        if (n < 0 && errno != EINTR)
+            return -1;
+        s += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
 /* --- locks ------------------------------------------------------------------------------------------- */
 
 #define LOOK_AGAIN_MS 5
 
-static int lock_path (const char *dir, const char *name, char path[PATH_MAX], idt_error_t *errp)
+static int path_of_lock (const char *dir, const char *name, char path[PATH_MAX], idt_error_t *errp)
 {
     if (snprintf (path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX)
         return 0;
@@ -98,7 +114,7 @@ int private_lock (const char *dir, const char *name, unsigned wait_ms, idt_error
     char path[PATH_MAX];
     int fd;
 
-    if (lock_path (dir, name, path, errp) < 0)
+    if (path_of_lock (dir, name, path, errp) < 0)
         return -1;
     while ((fd = try_lock (path)) < 0 && errno == EAGAIN && clock_ms (CLOCK_MONOTONIC) < until_ms)
         nanosleep (&pause, NULL);
@@ -116,8 +132,153 @@ void private_unlock (int fd, const char *dir, const char *name)
     char path[PATH_MAX];
     int saved_errno = errno;
 
-    if (lock_path (dir, name, path, NULL) == 0 && is_at (fd, path))
+    if (path_of_lock (dir, name, path, NULL) == 0 && is_at (fd, path))
         unlink (path); /* while it is locked, so that no other process has its own file there yet */
     close (fd);
+    errno = saved_errno;
+}
+
+/* --- listening sockets ------------------------------------------------------------------------------- */
+
+#define MAX_PATH sizeof (((struct sockaddr_un *)0)->sun_path)
+#define LOCK_SUFFIX ".lock"
+
+int listener_note (struct listener_place *place, const char *path)
+{
+    struct stat st;
+
+    if (lstat (path, &st) < 0)
+        return -1;
+    *place = (struct listener_place){ st.st_dev, st.st_ino };
+    return 0;
+}
+
+void listener_remove (const struct listener_place *place, const char *path)
+{
+    struct listener_place there;
+
+    if (place->ino != 0 && listener_note (&there, path) == 0 && there.dev == place->dev && there.ino == place->ino)
+        unlink (path);
+}
+
+struct socket_lock {
+    int fd;
+    char dir[MAX_PATH + 2], name[MAX_PATH + sizeof (LOCK_SUFFIX)];
+};
+
+static int lock_socket (struct socket_lock *lock, const char *path, idt_error_t *errp)
+{
+    const char *slash = strrchr (path, '/');
+    int len = slash && slash > path ? (int)(slash - path) : 1;
+
+    snprintf (lock->dir, sizeof (lock->dir), "%.*s", len, slash ? path : ".");
+    snprintf (lock->name, sizeof (lock->name), "%s" LOCK_SUFFIX, slash ? slash + 1 : path);
+    lock->fd = private_lock (lock->dir, lock->name, LISTENER_WAIT_MS, errp);
+    return lock->fd < 0 ? -1 : 0;
+}
+
+/* Whether a process listens at the address. A stopped process accepts no connection, and connect () blocks if its
+ * backlog is full.
+ */
+static bool is_served (const struct sockaddr_un *addr, int type)
+{
+    int fd = socket (AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool served = fd >= 0
+                  && (connect (fd, (const struct sockaddr *)addr, sizeof (*addr)) == 0
+                      || (errno != ECONNREFUSED && errno != ENOENT));
+
+    if (fd >= 0)
+        close (fd);
+    return served;
+}
+
+static int set_address (struct sockaddr_un *addr, const char *path)
+{
+    *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (!*path || strlen (path) >= MAX_PATH)
+        return -1;
+    memcpy (addr->sun_path, path, strlen (path));
+    return 0;
+}
+
+bool listener_is_served (const char *path, int type)
+{
+    struct sockaddr_un addr;
+
+    return set_address (&addr, path) == 0 && is_served (&addr, type);
+}
+
+/* The caller holds the lock, so a socket that refuses connections has no owner. */
+static int remove_left (const struct sockaddr_un *addr, int type, idt_error_t *errp)
+{
+    const char *path = addr->sun_path;
+    struct stat st;
+
+    if (lstat (path, &st) < 0)
+        return errno == ENOENT ? 0 : errprintf (errp, "%s: %s", path, strerror (errno));
+    if (!S_ISSOCK (st.st_mode))
+        return errsetf (errp, EEXIST, "%s: this file is not a socket: remove it, or choose another path", path);
+    if (is_served (addr, type))
+        return errsetf (errp, EADDRINUSE,
+                        "%s: another process serves this socket, or is stopped: choose another "
+                        "path",
+                        path);
+    return unlink (path) < 0 ? errprintf (errp, "%s: %s", path, strerror (errno)) : 0;
+}
+
+static int bind_it (struct listener *l, const struct sockaddr_un *addr, int type, int backlog, idt_error_t *errp)
+{
+    if ((l->fd = socket (AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0 || fchmod (l->fd, 0600) < 0
+        || bind (l->fd, (const struct sockaddr *)addr, sizeof (*addr)) < 0
+        || listener_note (&l->place, addr->sun_path) < 0 || listen (l->fd, backlog) < 0)
+        return errprintf (errp, "%s: %s", addr->sun_path, strerror (errno));
+    return (l->path = strdup (addr->sun_path)) ? 0 : errprintf (errp, "%s: out of memory", addr->sun_path);
+}
+
+/* The caller holds the lock, or could not get it. */
+static void close_it (struct listener *l, const char *path)
+{
+    int saved_errno = errno;
+
+    listener_remove (&l->place, path); /* before close (): a client that is refused then finds no socket */
+    if (l->fd >= 0)
+        close (l->fd);
+    free (l->path);
+    *l = (struct listener){ .fd = -1 };
+    errno = saved_errno;
+}
+
+int listener_open (struct listener *l, const char *path, int type, int backlog, idt_error_t *errp)
+{
+    struct sockaddr_un addr;
+    struct socket_lock lock;
+
+    *l = (struct listener){ .fd = -1 };
+    if (set_address (&addr, path) < 0)
+        return errsetf (errp, ENAMETOOLONG,
+                        "%s: the path of a socket must have 1 to %zu characters: choose another "
+                        "one",
+                        path, MAX_PATH - 1);
+    if (lock_socket (&lock, path, errp) < 0)
+        return -1;
+    int rc = remove_left (&addr, type, errp) < 0 ? -1 : bind_it (l, &addr, type, backlog, errp);
+    if (rc < 0)
+        close_it (l, path);
+    private_unlock (lock.fd, lock.dir, lock.name);
+    return rc;
+}
+
+/* Takes the lock, because another process may be about to bind its own socket to the path. */
+void listener_close (struct listener *l)
+{
+    int saved_errno = errno;
+    struct socket_lock lock;
+
+    if (l->fd < 0)
+        return;
+    bool locked = lock_socket (&lock, l->path, NULL) == 0;
+    close_it (l, l->path);
+    if (locked)
+        private_unlock (lock.fd, lock.dir, lock.name);
     errno = saved_errno;
 }

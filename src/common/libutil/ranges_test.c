@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 #include "test/tap.h"
 
 static void test_read (void)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 static size_t encode (uint32_t c, size_t len, char *s)
 {

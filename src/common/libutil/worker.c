@@ -3,6 +3,7 @@
 
 /* worker.c - a thread for blocking work */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -48,7 +49,18 @@ static void do_work (struct worker *w)
     }
 }
 
-static void worker_free (struct worker *w);
+static void worker_free (struct worker *w)
+{
+    int saved = errno;
+
+    if (w->fd >= 0)
+        close (w->fd);
+    pthread_cond_destroy (&w->ended);
+    pthread_cond_destroy (&w->wake);
+    pthread_mutex_destroy (&w->lock);
+    free (w);
+    errno = saved;
+}
 
 static void *thread_main (void *arg)
 {
@@ -75,22 +87,10 @@ static void *thread_main (void *arg)
 static void set_task (struct worker *w, enum task task)
 {
     pthread_mutex_lock (&w->lock);
+    assert (task == TASK_END || w->task == TASK_NONE);
     w->task = task;
     pthread_cond_signal (&w->wake);
     pthread_mutex_unlock (&w->lock);
-}
-
-static void worker_free (struct worker *w)
-{
-    int saved = errno;
-
-    if (w->fd >= 0)
-        close (w->fd);
-    pthread_cond_destroy (&w->ended);
-    pthread_cond_destroy (&w->wake);
-    pthread_mutex_destroy (&w->lock);
-    free (w);
-    errno = saved;
 }
 
 /* Block all signals in the thread: they are handled by the process's other threads. */

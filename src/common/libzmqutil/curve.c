@@ -21,7 +21,7 @@
 #include "common/libzmqutil/curve.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "libutil/files.h"
+#include "libutil/private_dir.h"
 
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define MAX_FRAMES 9 /* of a request */

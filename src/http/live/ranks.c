@@ -10,7 +10,7 @@
 
 #include "http/live/rank_rows.h"
 #include "libutil/errprintf.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 
 #define LEAST_S 0.5 /* shortest time between two readings of counters for a rate */
 

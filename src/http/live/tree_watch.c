@@ -13,7 +13,7 @@
 
 #include "http/live/tree_watch.h"
 #include "libutil/clock.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 
 #define ROOT 0
 

@@ -12,7 +12,7 @@
 #include <idtree/idtree.h>
 
 #include "http/live/ranks.h"
-#include "libutil/logline.h"
+#include "libutil/text.h"
 
 #define TREE_WATCH_RANKS 256 /* ranks that are asked in a poll */
 #define TREE_WATCH_ANSWER_MS 2000.

@@ -23,7 +23,7 @@
 #include "http/server/listen.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
-#include "libutil/listener.h"
+#include "libutil/private_dir.h"
 
 #define BACKLOG 1024
 

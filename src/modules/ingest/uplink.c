@@ -11,7 +11,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 #include "modules/ingest/service.h"
 
 #define ANSWER_MS 10000 /* timeout of a batch; the overlay reports a lost connection sooner */

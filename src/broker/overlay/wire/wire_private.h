@@ -6,7 +6,7 @@
 #define BROKER_WIRE_PRIVATE_H
 
 #include "broker/overlay/wire/wire.h"
-#include "libutil/listener.h"
+#include "libutil/private_dir.h"
 
 struct wire_class {
     int (*send) (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form);

@@ -57,22 +57,18 @@ enum budget_verdict budget_force (struct budget *a, uint64_t bytes, uint64_t now
     return a->waits ? BUDGET_WAIT : BUDGET_GO;
 }
 
-static void take_out (struct budget *a, uint64_t items, uint64_t bytes)
-{
-    assert (a->items >= items && a->bytes >= bytes);
-    a->items -= items;
-    a->bytes -= bytes;
-    if (a->pool) {
-        a->pool->items -= items;
-        a->pool->bytes -= bytes;
-    }
-}
-
 bool budget_release (struct budget *a, uint64_t items, uint64_t bytes, uint64_t now_us)
 {
     bool waited = a->waits;
 
-    take_out (a, items, bytes);
+    assert (a->items >= items && a->bytes >= bytes);
+    a->items -= items;
+    a->bytes -= bytes;
+    if (a->pool) {
+        assert (a->pool->items >= items && a->pool->bytes >= bytes);
+        a->pool->items -= items;
+        a->pool->bytes -= bytes;
+    }
     a->moved_us = now_us;
     if (a->items > a->max_items / 2 || a->bytes > a->max_bytes / 2)
         return false;
@@ -99,11 +95,4 @@ bool budget_open (struct budget *a, uint64_t now_us)
     while (!has_room (a) && a->widened < MAX_WIDENED);
     a->waits = false;
     return true;
-}
-
-void budget_clear (struct budget *a)
-{
-    take_out (a, a->items, a->bytes);
-    a->waits = false;
-    a->widened = 0;
 }

@@ -67,7 +67,4 @@ uint64_t budget_patience (const struct budget *a);
 /* Open the valve if its time has come. Returns true if the account waited and may continue. */
 bool budget_open (struct budget *a, uint64_t now_us);
 
-/* Remove all items of the account. */
-void budget_clear (struct budget *a);
-
 #endif /* UTIL_BUDGET_H */

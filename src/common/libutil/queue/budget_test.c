@@ -38,9 +38,9 @@ static void test_shares (void)
         budget_init (&a[i], &pool, 0, 0, BUDGET_NEVER);
     ok (charge_until_full (&a[0]) == 600, "one greedy account gets half of the pool");
     ok (charge_until_full (&a[1]) == 300, "the next account gets half of the rest");
-    budget_clear (&a[0]);
-    budget_clear (&a[1]);
-    ok (pool.items == 0 && pool.bytes == 0, "the items of a cleared account are free again");
+    budget_release (&a[0], a[0].items, a[0].bytes, 0);
+    budget_release (&a[1], a[1].items, a[1].bytes, 0);
+    ok (pool.items == 0 && pool.bytes == 0, "released items are free again");
     while (go) {
         go = budget_charge (&a[0], 1, 0) != BUDGET_FULL;
         go = budget_charge (&a[1], 1, 0) != BUDGET_FULL && go;

@@ -11,6 +11,7 @@
  * for one quantum (as in fq_codel). When the last item of a flow is served while other flows wait, the flow stays in
  * the round without items until its turn has passed. So a flow that comes and goes is a newcomer only once in a round.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -127,6 +128,7 @@ static int64_t share (const struct drr_queue *t, const struct flow *f)
 /* Count a listed flow that gets its first item ('n' 1) or loses its last one (-1). */
 static void count_waiting (struct drr_queue *t, struct flow *f, int n)
 {
+    assert (f->list != LIST_NONE && (n > 0 || t->waiting > 0));
     t->waiting += n;
     if (f->group)
         f->group->waiting += n;
@@ -266,6 +268,7 @@ static int put (struct drr_queue *t, uint64_t group, uint64_t key, void *item, u
     bool forced = charge == budget_force;
     int errnum = ENOMEM;
 
+    assert (item);
     if (was_idle && f->list != LIST_NONE && group_key (f) != group)
         change_group (t, f);
     if (!f || !i || join_group (t, f, group) < 0)
@@ -428,6 +431,7 @@ struct drr_queue *drr_queue_create (uint32_t quantum, uint64_t max_items, uint64
 {
     struct drr_queue *t = calloc (1, sizeof (*t));
 
+    assert (quantum > 0);
     if (!t || !(t->buckets = calloc (FIRST_BUCKETS, sizeof (t->buckets[0])))) {
         free (t);
         return errset_null (ENOMEM);
@@ -452,6 +456,7 @@ void drr_queue_destroy (struct drr_queue *t)
     if (!t)
         return;
     drr_queue_drain (t, NULL, NULL);
+    assert (t->nflows == 0 && t->waiting == 0 && t->pool.items == 0 && LIST_EMPTY (&t->groups));
     freelist_fini (&t->flows);
     freelist_fini (&t->items);
     freelist_fini (&t->spare_groups);

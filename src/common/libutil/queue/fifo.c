@@ -34,6 +34,7 @@ int fifo_push (struct fifo *q, const void *item)
     assert (item);
     if (q->count == q->size && grow (q) < 0)
         return -1;
+    assert (q->count < q->size);
     q->items[(q->head + q->count++) & (q->size - 1)] = item;
     return 0;
 }

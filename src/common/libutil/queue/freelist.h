@@ -8,6 +8,7 @@
 #ifndef UTIL_FREELIST_H
 #define UTIL_FREELIST_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -21,6 +22,7 @@ struct freelist {
 
 static inline void freelist_init (struct freelist *s, size_t size)
 {
+    assert (size >= sizeof (void *));
     *s = (struct freelist){ .size = size };
 }
 

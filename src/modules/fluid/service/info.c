@@ -8,7 +8,7 @@
 #include "libidtree/json_build.h"
 #include "libmodule/report.h"
 #include "libutil/clock.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 

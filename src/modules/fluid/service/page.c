@@ -21,7 +21,7 @@
 #include "libpage/page.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "libutil/listener.h"
+#include "libutil/private_dir.h"
 #include "modules/fluid/service/service.h"
 
 #define OPTION "fluid.attach"

@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
 #include "modules/ingest/job/jobspec.h"
 
 #define COUNT_MAX 2147483647 /* the largest count: readers store it in an int */

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 #include "modules/ingest/job/jobspec.h"
 #include "test/failing_alloc.h"
 #include "test/tap.h"

@@ -35,7 +35,7 @@
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
-#include "libutil/utf8.h"
+#include "libutil/text.h"
 #include "modules/ingest/job/wire.h"
 
 #define HEAD 8

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lex64.h - base 64 text that sorts like its value, for flax and uid
+/* id_text.h - what text forms of several kinds of id share: base 64 that sorts, and one id a line
  *
- * The value 0 has a character that depends on the scheme; values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII.
+ * lex64, for flax and uid, is base 64 text that sorts like its value. The value 0 has a character that depends on the scheme; values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII.
  * Bits are taken six at a time from the top, without padding.
  */
-#ifndef UTIL_LEX64_H
-#define UTIL_LEX64_H
+#ifndef UTIL_ID_TEXT_H
+#define UTIL_ID_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "libutil/errprintf.h"
 
 typedef int8_t lex64_bytes __attribute__ ((vector_size (16)));
 typedef uint8_t lex64_units __attribute__ ((vector_size (16)));
@@ -32,7 +34,7 @@ static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
     lex64_quads x = (lex64_quads)(lex64_halves){ upper >> 24 << 32 | (upper & 0xffffff),
                                                  lower >> 24 << 32 | (lower & 0xffffff) };
     return (lex64_bytes)((x << 6 & 0x3f000000) | (x << 4 & 0x3f0000) | (x << 2 & 0x3f00) | (x & 0x3f));
-#endif
+#endif /* UTIL_ID_TEXT_H */
 }
 
 /* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the character for 0. All 16 bytes
@@ -98,7 +100,7 @@ static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lo
     x = (x >> 2 & UINT64_C (0x0fc00fc00fc00fc0)) | (x & UINT64_C (0x003f003f003f003f));
     x = (x >> 4 & UINT64_C (0x00fff00000fff000)) | (x & UINT64_C (0x00000fff00000fff));
     x = (x >> 8 & UINT64_C (0x0000ffffff000000)) | (x & UINT64_C (0x0000000000ffffff));
-#endif
+#endif /* UTIL_ID_TEXT_H */
     *upper = x[0];
     *lower = x[1];
 }
@@ -125,4 +127,73 @@ static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upp
     return (any[0] | any[1]) == 0;
 }
 
-#endif /* UTIL_LEX64_H */
+/* --- many ids, one a line ----------------------------------------------------------------------------------------
+ *
+ * Both functions are inlined into their caller together with the function that converts one id, which gets 'how'.
+ */
+
+#define LINES_INLINE static inline __attribute__ ((always_inline))
+
+/* Write an id with a NUL to 'buf'. Returns the length, or -1 with errno set: ENOSPC if 'size' is too small. */
+typedef int (*lines_format_f) (const void *id, const void *how, char *buf, size_t size);
+
+/* Read an id from 'len' characters. Returns 0, or -1 with errno set and the offset of the wrong character in '*errpos'.
+ */
+typedef int (*lines_parse_f) (const char *text, size_t len, const void *how, void *id, size_t *errpos);
+
+/* Like fluid_format_lines (), for ids of 'id_size' bytes. */
+LINES_INLINE int lines_format (const void *ids, size_t id_size, size_t *count, lines_format_f format, const void *how,
+                               char *buf, size_t size, size_t *len)
+{
+    size_t at = 0, i = 0;
+    int rc = 0;
+
+    for (; i < *count; i++) {
+        int n = format ((const char *)ids + i * id_size, how, buf + at, size - at);
+        if (n >= 0 && (size_t)n + 1 >= size - at)
+            n = errset (ENOSPC);
+        if ((rc = n < 0 ? -1 : 0) < 0)
+            break;
+        at += n;
+        buf[at++] = '\n';
+    }
+    if (size > 0)
+        buf[at] = '\0';
+    *count = i;
+    *len = at;
+    return rc;
+}
+
+/* Like fluid_parse_lines (). 'usual' is the length of most lines, or 0 if the lengths vary. */
+LINES_INLINE int lines_parse (const char *text, size_t len, size_t usual, void *ids, size_t id_size, size_t *count,
+                              lines_parse_f parse, const void *how, size_t *pos)
+{
+    size_t at = 0, i = 0, bad = 0;
+    int rc = 0;
+
+    for (; at < len; i++) {
+        const char *line = text + at;
+        char *id = (char *)ids + i * id_size;
+        if (i == *count) {
+            rc = errset (ENOSPC);
+            break;
+        }
+        if (usual > 0 && len - at > usual && line[usual] == '\n' && parse (line, usual, how, id, &bad) == 0) {
+            at += usual + 1;
+            continue;
+        }
+        const char *end = memchr (line, '\n', len - at);
+        size_t n = end ? (size_t)(end - line) : len - at;
+        if ((rc = parse (line, n, how, id, &bad)) < 0) {
+            at += bad;
+            break;
+        }
+        at += n + (end != NULL);
+    }
+    *count = i;
+    if (pos)
+        *pos = at;
+    return rc;
+}
+
+#endif /* UTIL_ID_TEXT_H */

@@ -1,16 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ranges.c - sets of numbers as text */
+/* text.c - text of other programs and people: UTF-8, sets of numbers, log lines */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/ranges.h"
+#include "libutil/text.h"
+
+/* --- UTF-8 ------------------------------------------------------------------------------------------------------ */
+
+#define CONTROL_END 0x20 /* end of the C0 controls */
+#define C1_BEGIN 0x7f    /* DEL and the C1 controls */
+#define C1_END 0xa0
+
+/* The size of the character at 's', which is stored in '*c'; 0 if it is not well-formed or not complete. */
+static size_t character (const unsigned char *s, size_t size, uint32_t *c)
+{
+    /* the smallest value of each length: shorter forms exist below (RFC 3629 3) */
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+
+    if (len == 0 || len > size)
+        return 0;
+    *c = len == 1 ? s[0] : s[0] & (0x7f >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        *c = *c << 6 | (s[i] & 0x3f);
+    }
+    return *c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000) ? 0 : len;
+}
+
+size_t utf8_span (const char *s, size_t size)
+{
+    size_t at = 0, len;
+    uint32_t c;
+
+    while (at < size && (len = character ((const unsigned char *)s + at, size - at, &c)) > 0)
+        at += len;
+    return at;
+}
+
+size_t utf8_span_printable (const char *s, size_t size)
+{
+    size_t at = 0, len;
+    uint32_t c;
+
+    while (at < size && (len = character ((const unsigned char *)s + at, size - at, &c)) > 0 && c >= CONTROL_END
+           && (c < C1_BEGIN || c >= C1_END))
+        at += len;
+    return at;
+}
+
+void utf8_clean (char *s, size_t size)
+{
+    for (size_t at = utf8_span (s, size); at < size; at += utf8_span (s + at, size - at))
+        s[at] = '?';
+}
+
+void utf8_clean_printable (char *s, size_t size)
+{
+    for (size_t at = utf8_span_printable (s, size); at < size; at += utf8_span_printable (s + at, size - at))
+        s[at] = '?';
+}
+
+/* --- sets of numbers -------------------------------------------------------------------------------------------- */
 
 /* Read a number of 10 digits at most.  Returns what follows it, or NULL. */
 static const char *read_number (const char *s, uint64_t *n)
@@ -149,4 +209,44 @@ char *ranges_format (uint32_t *numbers, size_t count)
     if (ranges == 1)
         memmove (text, text + 1, size);
     return text;
+}
+
+/* --- log lines -------------------------------------------------------------------------------------------------- */
+
+static const char *const levels[LOGLINE_LEVELS] = { "emerg",   "alert",  "crit", "err",
+                                                    "warning", "notice", "info", "debug" };
+
+const char *logline_level (int level)
+{
+    return level >= 0 && level < LOGLINE_LEVELS ? levels[level] : NULL;
+}
+
+int logline_level_parse (const char *name)
+{
+    for (int i = 0; i < LOGLINE_LEVELS; i++)
+        if (!strcmp (name, levels[i]))
+            return i;
+    return -1;
+}
+
+int logline_parse (const char *line, struct logline *l)
+{
+    int pri, end = -1;
+
+    if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, l->time, l->rank, l->name, &end) != 4 || end < 0
+        || !logline_level (pri >> 3))
+        return errset (EINVAL);
+    l->level = pri >> 3;
+    l->text = line + end + (line[end] == ' ');
+    return 0;
+}
+
+int logline_format (const char *line, char *buf, size_t size)
+{
+    struct logline l;
+
+    if (logline_parse (line, &l) < 0)
+        return -1;
+    snprintf (buf, size, "%s %s.%s[%s]: %s", l.time, l.name, logline_level (l.level), l.rank, l.text);
+    return 0;
 }
