@@ -14,7 +14,6 @@
 
 #define REQUESTS_MAX 200
 
-extern const struct idt_module idt_module;
 
 struct rig {
     const struct module_rig *conf;

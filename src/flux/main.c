@@ -15,7 +15,6 @@
 
 #include "flux/host.h"
 
-extern const struct idt_module idt_module; /* modules/fluid/service/fluid.c */
 
 struct module_run {
     struct flux_host *host;
@@ -75,7 +74,7 @@ static int serve (struct module_run *run, flux_t *flux, int argc, char **argv)
                                                                                                                   : 0;
 }
 
-int mod_main (flux_t *flux, int argc, char **argv);
+__attribute__ ((visibility ("default"))) int mod_main (flux_t *flux, int argc, char **argv);
 
 int mod_main (flux_t *flux, int argc, char **argv)
 {

@@ -23,8 +23,6 @@ struct echo {
     int errnum;
 };
 
-int idt_mod_main (idt_t *h, int argc, char **argv);
-
 static void echo_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     const char *s = idt_msg_string (msg);

@@ -12,8 +12,6 @@
 
 #include "libutil/fork_guard.h"
 
-#pragma GCC visibility push(hidden) /* not part of libidtree.so's interface */
-
 #define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
 /* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20), beginning with block
@@ -52,7 +50,5 @@ static inline int flax_random_draw (struct flax_random *random, uint64_t *bits, 
     random->left -= sizeof (*bits);
     return 0;
 }
-
-#pragma GCC visibility pop
 
 #endif /* FLAX_RANDOM_H */

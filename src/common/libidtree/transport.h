@@ -12,6 +12,8 @@
 #include <idtree/handle.h>
 #include <idtree/module.h>
 
+#pragma GCC visibility push(default) /* for the broker, which links the shared library */
+
 struct idt_transport {
     /* Send or queue a message (the callee takes its own reference). Must not call back into the handle. flush writes
      * queued messages; the handle calls it immediately when it is not in a callback, and once after a batch of
@@ -87,5 +89,7 @@ int idt_handle_set_module (idt_t *h, const char *name);
 
 /* Refuse requests with a JSON text of more than 'size' bytes before a handler receives them (0: no limit). */
 void idt_handle_set_max_json (idt_t *h, size_t size);
+
+#pragma GCC visibility pop
 
 #endif /* IDTREE_TRANSPORT_H */

@@ -39,6 +39,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define IDT_DOCUMENT_NAME_MAX 100 /* characters: A-Z a-z 0-9 . _ -, not starting with . or - */
 
@@ -116,6 +117,7 @@ int idt_document_sync (idt_document_t *d, double timeout_ms);
  */
 int idt_document_attach (idt_document_t *d, idt_t *h);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -19,6 +19,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define FLAX_SIZE 12                           /* bytes of an id */
 #define FLAX_TEXT_LEN 16                       /* characters of its text form, without a NUL */
@@ -160,6 +161,7 @@ int flax_gen_reserve (struct flax_gen *gen, int64_t unix_ms, unsigned want, flax
 /* Make one id at the time of the generator's clock. Never waits. Returns 0, or -1 as flax_gen_reserve (). */
 int flax_gen_make (struct flax_gen *gen, flax_t *id);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -19,6 +19,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef uint64_t fluid_t;
 
@@ -166,6 +167,7 @@ void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
  */
 void fluid_gen_follow (struct fluid_gen *gen, fluid_t id);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

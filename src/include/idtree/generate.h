@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define IDT_FLUID_MAX_COUNT 65536U /* ids in one request */
 
@@ -58,6 +59,7 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids);
  */
 int idt_fluid_prefetch (idt_t *h, uint32_t n, uint32_t max_age_ms);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -22,6 +22,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct idt idt_t;
 
@@ -250,6 +251,7 @@ int idt_get_size (idt_t *h, uint32_t *size);
 void idt_log (idt_t *h, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void idt_log_set_name (idt_t *h, const char *name);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

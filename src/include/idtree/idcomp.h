@@ -44,6 +44,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define IDCOMP_CLUSTER_SIZE_DEFAULT 512
 #define IDCOMP_CLUSTER_SIZE_MAX (1 << 20)
@@ -389,6 +390,7 @@ typedef void (*idcomp_event_f) (const struct idcomp_event *event, void *arg);
  */
 void idcomp_set_event_cb (struct idcomp *c, idcomp_event_f cb, void *arg);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -31,6 +31,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct idt_module {
     const char *name;
@@ -44,6 +45,10 @@ struct idt_module {
     bool shared;   /* in a thread with others: may block in init and fini, no longer than a disk takes */
 };
 
+/* What a module defines, by itself or with a macro below. Declared here, it is exported whatever -fvisibility says. */
+extern const struct idt_module idt_module; /* optional: the broker can host the module without a thread */
+int idt_mod_main (idt_t *h, int argc, char **argv);
+
 /* Run a module in a thread of its own: init, reactor, fini. Notifies the broker how init ended. Returns 0, or -1 with
  * errno set.
  */
@@ -55,11 +60,9 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
 #define IDT_MODULE_SHARED(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, true, true)
 
 #define IDT_MODULE_DEFINE(NAME, INIT, FINI, THREADED, SHARED)                                      \
-    extern const struct idt_module idt_module;                                                     \
     const struct idt_module idt_module = {                                                         \
         .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED), .shared = (SHARED) \
     };                                                                                             \
-    int idt_mod_main (idt_t *h, int argc, char **argv);                                            \
     int idt_mod_main (idt_t *h, int argc, char **argv)                                             \
     {                                                                                              \
         return idt_module_run (&idt_module, h, argc, argv);                                        \
@@ -120,6 +123,7 @@ int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg);
  */
 bool idt_overlay_covers (idt_t *h, const idt_msg_t *request, uint32_t rank);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

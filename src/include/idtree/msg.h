@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct idt_msg idt_msg_t;
 
@@ -180,6 +181,7 @@ ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size);
  */
 idt_msg_t *idt_msg_decode (const void *buf, size_t size);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -28,6 +28,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct idt_page idt_page_t;
 
@@ -63,6 +64,7 @@ const char *idt_page_instance (const idt_page_t *page);
 int64_t idt_page_epoch (const idt_page_t *page);
 uint32_t idt_page_generator (const idt_page_t *page);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -16,6 +16,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct idt_reactor idt_reactor_t;
 typedef struct idt_watcher idt_watcher_t;
@@ -76,6 +77,7 @@ void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us);
 idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -17,6 +17,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct idt_future idt_future_t;
 typedef void (*idt_future_f) (idt_future_t *f, void *arg);
@@ -83,6 +84,7 @@ void idt_future_reset (idt_future_t *f);
 idt_t *idt_future_handle (const idt_future_t *f);
 void idt_future_destroy (idt_future_t *f); /* NULL is allowed; errno is preserved */
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define SNO_SIZE 10     /* bytes of an id */
 #define SNO_TEXT_LEN 16 /* characters of its text form, without a NUL */
@@ -326,6 +327,7 @@ void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot);
  */
 int sno_snapshot_raise (struct sno_snapshot *snapshot, uint64_t unit);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

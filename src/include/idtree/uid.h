@@ -30,6 +30,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define UID_LOCAL_SIZE 8
 #define UID_GLOBAL_SIZE 12
@@ -319,6 +320,7 @@ int uid_gen_make (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, s
  */
 int64_t uid_gen_newest_us (const struct uid_gen *gen);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

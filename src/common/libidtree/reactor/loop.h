@@ -15,6 +15,8 @@
 
 #include <idtree/reactor.h>
 
+#pragma GCC visibility push(default) /* for the broker, which links the shared library */
+
 /* Call this watcher's callback before the callbacks of other watchers that are due in the same turn. The watcher must
  * be stopped.
  */
@@ -36,5 +38,7 @@ idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, vo
  * once, if its reason still exists, as in a process that was stopped and continued.
  */
 void idt_view_pause (idt_reactor_t *view, bool paused);
+
+#pragma GCC visibility pop
 
 #endif /* LIBIDTREE_LOOP_H */

@@ -28,7 +28,6 @@
 #define NRANKS 7 /* parent of r: (r - 1) / 2 */
 #define CLIENT "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 
-extern const struct idt_module idt_module;
 
 struct rank {
     struct tree *tree;
