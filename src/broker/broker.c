@@ -19,7 +19,6 @@
 
 #include "broker/base/uuid_key.h"
 #include "broker/private.h"
-#include "broker/route/authz.h"
 #include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"

@@ -9,21 +9,25 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/overlay/channel.h"
+#include "broker/overlay/control.h"
 #include "libmsg/access.h"
 #include "libmsg/message.h"
+#include "libutil/be.h"
 #include "libutil/errprintf.h"
-#include "broker/overlay/channel_private.h"
-#include "broker/overlay/control.h"
 
 #define QUANTUM 4096 /* bytes of requests of one requester per turn */
 #define MOST_PARTS 4 /* of one class that are sent together: a megabyte */
 
-enum link_class channel_class_of (const idt_msg_t *msg)
+#define GRANT_SIZE (WINDOW_RECORD * (CLASS_COUNT - 1))
+
+static enum link_class class_of (const idt_msg_t *msg)
 {
     switch (idt_msg_type (msg)) {
     case IDT_MSGTYPE_REQUEST:
@@ -42,15 +46,10 @@ static size_t cost_of (const idt_msg_t *msg)
     return idt_msg_encode_size (msg) + CHANNEL_OVERHEAD;
 }
 
-void channel_piece_clear (struct piece *p)
+static void piece_clear (struct piece *p)
 {
     idt_msg_unref (p->msg);
     memset (p, 0, sizeof (*p));
-}
-
-static bool piece_is_empty (const struct piece *p)
-{
-    return !p->msg;
 }
 
 void channel_break (struct channel *ch, const char *why)
@@ -59,11 +58,108 @@ void channel_break (struct channel *ch, const char *why)
         ch->broken = why;
 }
 
+/* --- credit ------------------------------------------------------------------------------------------------- */
+
+/* Reset for a new link. */
+static void window_open (struct window *w, bool credits, uint64_t bytes, uint32_t messages)
+{
+    memset (w, 0, sizeof (*w));
+    w->credits = credits;
+    w->size[CLASS_ANSWER] = (struct total){ messages * 4 / 9, bytes / 2 };
+    w->size[CLASS_EVENT] = (struct total){ messages * 4 / 9, bytes / 4 };
+    w->size[CLASS_ASK] = (struct total){ messages / 9, bytes / 4 };
+}
+
+/* Whether a total is below a limit. */
+static bool is_below (const struct total *t, const struct total *limit)
+{
+    return (int32_t)(limit->messages - t->messages) > 0 && t->bytes < limit->bytes;
+}
+
+static void count (struct total *t, size_t bytes)
+{
+    t->messages++;
+    t->bytes += bytes;
+}
+
+static bool window_may_send (const struct window *w, enum link_class c)
+{
+    return !w->credits || c == CLASS_CONTROL || is_below (&w->sent[c], &w->limit[c]);
+}
+
+/* Returns 0, or -1 with errno EPROTO: rule 2. */
+static int window_received (struct window *w, enum link_class c, size_t bytes)
+{
+    if (w->credits && c != CLASS_CONTROL && !is_below (&w->received[c], &w->granted[c]))
+        return errset (EPROTO);
+    count (&w->received[c], bytes);
+    return 0;
+}
+
+/* Classes of a newer version are ignored. */
+static int take_record (struct window *w, const uint8_t *p)
+{
+    struct total t = { (uint32_t)get_be (p + 4, 4), get_be (p + 8, 8) };
+    struct total *limit = p[0] < CLASS_COUNT ? &w->limit[p[0]] : NULL;
+
+    if (!limit)
+        return 0;
+    if ((int32_t)(t.messages - limit->messages) < 0 || t.bytes < limit->bytes)
+        return errset (EPROTO);
+    *limit = t;
+    return 0;
+}
+
+/* Take a grant of the other side.  Returns 0, or -1 with errno EPROTO: rule 2. */
+static int window_granted (struct window *w, const void *payload, size_t size)
+{
+    const uint8_t *p = payload;
+
+    if (size % WINDOW_RECORD != 0)
+        return errset (EPROTO);
+    for (; size > 0; p += WINDOW_RECORD, size -= WINDOW_RECORD)
+        if (take_record (w, p) < 0)
+            return -1;
+    return 0;
+}
+
+/* Whether a quarter of a window is used up. */
+static bool is_due (const struct window *w, enum link_class c)
+{
+    const struct total *size = &w->size[c], *received = &w->received[c], *granted = &w->granted[c];
+
+    return (int32_t)(received->messages + size->messages - granted->messages) >= (int32_t)(size->messages / 4 + 1)
+           || received->bytes + size->bytes - granted->bytes >= size->bytes / 4 + 1;
+}
+
+/* Write grants for the classes of which a quarter of the window is used.  Returns the size of the payload; 0: no grant
+ * is due.
+ */
+static size_t window_grant (struct window *w, uint8_t payload[GRANT_SIZE])
+{
+    uint8_t *p = payload;
+
+    for (enum link_class c = CLASS_CONTROL + 1; w->credits && c < CLASS_COUNT; c++) {
+        if (!is_due (w, c))
+            continue;
+        w->granted[c].messages = w->received[c].messages + w->size[c].messages;
+        w->granted[c].bytes = w->received[c].bytes + w->size[c].bytes;
+        memset (p, 0, WINDOW_RECORD);
+        p[0] = c;
+        put_be (p + 4, 4, w->granted[c].messages);
+        put_be (p + 8, 8, w->granted[c].bytes);
+        p += WINDOW_RECORD;
+    }
+    assert (p <= payload + GRANT_SIZE);
+    return p - payload;
+}
+
 /* --- on the wire -------------------------------------------------------------------------------------- */
 
 /* Returns whether the wire took the message. */
 static bool wire_send (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
+    assert (window_may_send (&ch->window, c));
     if (ch->ops->send (ch->arg, msg) < 0) {
         if (errno == EAGAIN)
             ch->blocked = true;
@@ -71,7 +167,7 @@ static bool wire_send (struct channel *ch, enum link_class c, const idt_msg_t *m
             channel_break (ch, "its connection is gone");
         return false;
     }
-    window_sent (&ch->window, c, idt_msg_encode_size (msg));
+    count (&ch->window.sent[c], idt_msg_encode_size (msg));
     return true;
 }
 
@@ -107,7 +203,7 @@ static size_t count_waiting (const struct channel *ch, enum link_class c)
 
 static size_t count_all (const struct channel *ch, enum link_class c)
 {
-    return count_waiting (ch, c) + !piece_is_empty (&ch->out[c]);
+    return count_waiting (ch, c) + (ch->out[c].msg != NULL);
 }
 
 /* Take the next message of a class out of its queue.  Returns whether there was one. */
@@ -122,7 +218,6 @@ static bool take_next (struct channel *ch, enum link_class c)
     else
         p->msg = ch->turns[c] ? drr_queue_next (ch->turns[c]) : (idt_msg_t *)fifo_pop (&ch->fifo[c]);
     p->size = p->msg ? idt_msg_encode_size (p->msg) : 0;
-    p->cost = p->msg ? cost_of (p->msg) : 0;
     return p->msg != NULL;
 }
 
@@ -132,11 +227,13 @@ static void sent_whole (struct channel *ch, enum link_class c)
 
     if (c == CLASS_EVENT && ch->ops->event)
         ch->ops->event_sent (ch->arg);
-    else
-        ch->bytes[c] -= p->cost;
+    else {
+        assert (ch->bytes[c] >= p->size + CHANNEL_OVERHEAD);
+        ch->bytes[c] -= p->size + CHANNEL_OVERHEAD;
+    }
     if (c == CLASS_ANSWER && count_waiting (ch, c) == 0)
         ch->errors = 0;
-    channel_piece_clear (p);
+    piece_clear (p);
 }
 
 /* Send a message, or a part of it.  Returns whether something was sent. */
@@ -144,7 +241,7 @@ static bool flush_one (struct channel *ch, enum link_class c)
 {
     struct piece *p = &ch->out[c];
 
-    if (ch->blocked || ch->broken || !window_may_send (&ch->window, c) || (piece_is_empty (p) && !take_next (ch, c)))
+    if (ch->blocked || ch->broken || !window_may_send (&ch->window, c) || (!p->msg && !take_next (ch, c)))
         return false;
     if (!goes_in_parts (ch, c, p))
         p->done = wire_send (ch, c, p->msg) ? p->size : 0;
@@ -152,6 +249,7 @@ static bool flush_one (struct channel *ch, enum link_class c)
         return false;
     if (p->done == 0)
         return false;
+    assert (p->done <= p->size);
     if (p->done == p->size)
         sent_whole (ch, c);
     return true;
@@ -312,13 +410,13 @@ static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 /* Whether the message can be sent now: it fits in one frame, and no message of its class waits. */
 static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
-    return !ch->blocked && piece_is_empty (&ch->out[c]) && count_waiting (ch, c) == 0
-           && window_may_send (&ch->window, c) && idt_msg_encode_size (msg) <= CHANNEL_PART;
+    return !ch->blocked && !ch->out[c].msg && count_waiting (ch, c) == 0 && window_may_send (&ch->window, c)
+           && idt_msg_encode_size (msg) <= CHANNEL_PART;
 }
 
 int channel_send (struct channel *ch, const idt_msg_t *msg)
 {
-    enum link_class c = channel_class_of (msg);
+    enum link_class c = class_of (msg);
 
     if (!ch->open || ch->broken)
         return errset (EHOSTUNREACH);
@@ -339,17 +437,174 @@ void channel_send_last (struct channel *ch, idt_msg_t *msg)
     channel_pump (ch);
 }
 
+/* --- receiving ---------------------------------------------------------------------------------------------- */
+
+static int violation (struct channel *ch, const char *why)
+{
+    channel_break (ch, why);
+    return errset (EPROTO);
+}
+
+/* Send the other side further credit if a grant is due. */
+static void send_grant (struct channel *ch)
+{
+    uint8_t payload[GRANT_SIZE];
+    size_t size = window_grant (&ch->window, payload);
+    idt_msg_t *msg;
+
+    if (size == 0)
+        return;
+    if ((msg = control_encode (CONTROL_CREDIT, 0, NULL)) && idt_msg_set_payload (msg, payload, size) == 0)
+        channel_send (ch, msg);
+    else
+        channel_break (ch, "out of memory");
+    idt_msg_unref (msg);
+}
+
+/* Grow the buffer by doubling it.  The kernel moves that much memory without a copy. */
+static int make_room (struct piece *p, size_t size)
+{
+    size_t room = p->size * 2 > size ? p->size * 2 : size;
+    struct idt_msg *msg = p->msg ? msg_grow (p->msg, room) : msg_alloc (NULL, room, 0);
+
+    if (!msg)
+        return -1;
+    p->msg = msg;
+    p->size = room;
+    return 0;
+}
+
+static int append (struct piece *p, const void *data, size_t size)
+{
+    if (p->done + size > CHANNEL_MAX_MESSAGE)
+        return errset (EPROTO);
+    if ((!p->msg || p->done + size > p->size) && make_room (p, p->done + size) < 0)
+        return -1;
+    memcpy (msg_bytes (p->msg) + p->done, data, size);
+    p->done += size;
+    return 0;
+}
+
+/* Parse the received bytes as a message.  Returns NULL if they are malformed. */
+static idt_msg_t *take_whole (struct piece *p)
+{
+    idt_msg_t *msg = p->msg;
+
+    p->msg = NULL;
+    if (!msg_parse (msg, p->done))
+        return msg;
+    idt_msg_unref (msg);
+    return NULL;
+}
+
+static int part_received (struct channel *ch, const idt_msg_t *part)
+{
+    uint32_t status = idt_msg_control_status (part);
+    enum link_class c = status & CONTROL_PART_CLASS;
+    struct piece *p = &ch->in[c];
+    const void *data;
+    idt_msg_t *msg;
+    size_t size;
+
+    if (status & CONTROL_PART_FIRST)
+        piece_clear (p);
+    if (idt_msg_payload (part, &data, &size) < 0 || (p->done == 0 && !(status & CONTROL_PART_FIRST)))
+        return violation (ch, "it sent a part without the first part");
+    if (append (p, data, size) < 0)
+        return violation (ch, errno == ENOMEM ? "out of memory" : "it sent a message that is too long");
+    if (!(status & CONTROL_PART_LAST))
+        return 0;
+    msg = take_whole (p);
+    piece_clear (p);
+    if (!msg || class_of (msg) != c) {
+        idt_msg_unref (msg);
+        return violation (ch, "it sent a malformed message");
+    }
+    ch->ops->message (ch->arg, msg);
+    return 0;
+}
+
+static int control_received (struct channel *ch, const idt_msg_t *msg)
+{
+    const void *data;
+    size_t size;
+
+    switch (idt_msg_control_type (msg)) {
+    case CONTROL_CREDIT:
+        if (idt_msg_payload (msg, &data, &size) < 0 || window_granted (&ch->window, data, size) < 0)
+            return violation (ch, "it revoked credit");
+        channel_pump (ch);
+        return 0;
+    case CONTROL_PART:
+        return part_received (ch, msg);
+    default:
+        ch->ops->control (ch->arg, msg);
+        return 0;
+    }
+}
+
+/* The class under which the sender counted a message, or CLASS_COUNT if the message has none. */
+static enum link_class class_on_wire (const idt_msg_t *msg)
+{
+    uint32_t c;
+
+    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL || idt_msg_control_type (msg) != CONTROL_PART)
+        return class_of (msg);
+    c = idt_msg_control_status (msg) & CONTROL_PART_CLASS;
+    return c > CLASS_CONTROL && c < CLASS_COUNT ? c : CLASS_COUNT;
+}
+
+int channel_received (struct channel *ch, idt_msg_t *msg)
+{
+    enum link_class c = class_on_wire (msg);
+    int rc = 0;
+
+    if (ch->broken) { /* an earlier message is lost; a stream must not miss just that one */
+        idt_msg_unref (msg);
+        return errset (EPROTO);
+    }
+    if (ch->holding && c != CLASS_CONTROL && fifo_push (&ch->held, msg) == 0)
+        return 0;
+    if (c == CLASS_COUNT || window_received (&ch->window, c, idt_msg_encode_size (msg)) < 0) {
+        idt_msg_unref (msg);
+        return violation (ch, "it sent more than its credit");
+    }
+    send_grant (ch);
+    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
+        ch->ops->message (ch->arg, msg);
+        return 0;
+    }
+    rc = control_received (ch, msg);
+    idt_msg_unref (msg);
+    return rc;
+}
+
+void channel_hold (struct channel *ch)
+{
+    ch->holding = true;
+}
+
+void channel_release (struct channel *ch)
+{
+    const idt_msg_t *msg;
+
+    ch->holding = false;
+    while ((msg = fifo_pop (&ch->held)))
+        channel_received (ch, (idt_msg_t *)msg);
+}
+
 /* --- life ------------------------------------------------------------------------------------------------- */
 
 int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, size_t max_queue, uint64_t window_bytes,
                   uint32_t window_messages)
 {
-    memset (ch, 0, sizeof (*ch));
-    ch->ops = ops;
-    ch->arg = arg;
-    ch->max_queue = max_queue;
-    ch->window_bytes = window_bytes;
-    ch->window_messages = window_messages;
+    *ch = (struct channel){
+        .ops = ops,
+        .arg = arg,
+        .max_queue = max_queue,
+        .window_bytes = window_bytes,
+        .window_messages = window_messages,
+    };
     ch->turns[CLASS_ASK] = drr_queue_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
     ch->turns[CLASS_ANSWER] = drr_queue_create (QUANTUM, 0, 0); /* queue_answer () limits them */
     if (ch->turns[CLASS_ASK] && ch->turns[CLASS_ANSWER])
@@ -373,12 +628,7 @@ void channel_open (struct channel *ch, int version)
     ch->open = true;
     ch->version = version;
     window_open (&ch->window, version >= CHANNEL_CREDITS, ch->window_bytes, ch->window_messages);
-    channel_grant (ch);
-}
-
-bool channel_takes_whole (const struct channel *ch)
-{
-    return ch->version >= CHANNEL_WHOLE;
+    send_grant (ch);
 }
 
 static void free_message (void *item, void *arg)
@@ -400,7 +650,7 @@ static void drop_queue (struct channel *ch, enum link_class c)
     drop (&ch->fifo[c]);
     if (ch->turns[c])
         drr_queue_drain (ch->turns[c], free_message, NULL);
-    channel_piece_clear (&ch->out[c]);
+    piece_clear (&ch->out[c]);
     ch->bytes[c] = 0;
     ch->errors = 0;
 }
@@ -411,7 +661,7 @@ void channel_close (struct channel *ch)
 
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++) {
         drop_queue (ch, c);
-        channel_piece_clear (&ch->in[c]);
+        piece_clear (&ch->in[c]);
     }
     drop (&ch->held);
     idt_msg_unref (ch->last);

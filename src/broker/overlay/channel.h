@@ -22,9 +22,8 @@
 
 #include <idtree/msg.h>
 
-#include "broker/overlay/window.h"
-#include "libutil/queue/fifo.h"
 #include "libutil/queue/drr_queue.h"
+#include "libutil/queue/fifo.h"
 
 #define CHANNEL_PART ((size_t)256 << 10)        /* bytes of a message in one frame */
 #define CHANNEL_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */
@@ -33,6 +32,9 @@
 #define CHANNEL_MAX_CONTROL 1024
 #define CHANNEL_MAX_ERRORS 65536 /* queued in place of responses */
 #define CHANNEL_OVERHEAD 256     /* bytes of memory per message beside its encoding */
+
+/* In the order of sending.  Control messages need no credit. */
+enum link_class { CLASS_CONTROL, CLASS_ANSWER, CLASS_EVENT, CLASS_ASK, CLASS_COUNT };
 
 struct channel_ops {
     /* Put a message on the wire.  Returns 0, or -1 with errno set: EAGAIN means not now, others that the link is
@@ -54,7 +56,34 @@ struct piece {
     idt_msg_t *msg; /* to send: not to be changed; to receive: a buffer */
     size_t size;    /* of its encoding; or of the buffer */
     size_t done;    /* bytes sent or received */
-    size_t cost;    /* bytes counted for it */
+};
+
+/* Both ends of the credit of a link: how much may be on its way to a broker.
+ *
+ * Each class of messages has totals of messages and of bytes, which begin at 0 with the link.  The receiver grants
+ * totals up to which the other side may send, and grants more as it reads.  So the contents of ZeroMQ and of sockets
+ * are limited, and a sender waits only for the other side's reactor.  Totals are absolute: repeating one has no effect.
+ *
+ * 1. A class is not sent while its total is at or over the granted one.  One message may pass the limit, so no message
+ *    is too large for it.
+ * 2. A side that sends while it is at or over its grant, or that lowers a grant, violates the protocol.
+ *
+ * A grant is, for each class, big-endian: u8 class, 3 bytes 0, u32 messages, u64 bytes.
+ */
+#define WINDOW_RECORD 16 /* bytes of a grant for one class */
+
+struct total {
+    uint32_t messages; /* may wrap: compared by difference */
+    uint64_t bytes;
+};
+
+struct window {
+    bool credits;                   /* the other side knows credit; otherwise nothing is limited */
+    struct total size[CLASS_COUNT]; /* may be on its way to us */
+    struct total sent[CLASS_COUNT];
+    struct total limit[CLASS_COUNT]; /* of 'sent', granted to us */
+    struct total received[CLASS_COUNT];
+    struct total granted[CLASS_COUNT]; /* of 'received', granted by us */
 };
 
 struct channel_stats {
@@ -102,8 +131,6 @@ void channel_fini (struct channel *ch);
 #define CHANNEL_WHOLE 2
 #define CHANNEL_VERSION CHANNEL_WHOLE /* our version */
 void channel_open (struct channel *ch, int version);
-
-bool channel_takes_whole (const struct channel *ch);
 
 /* The link is closed: free all queued messages. */
 void channel_close (struct channel *ch);

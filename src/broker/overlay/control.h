@@ -10,8 +10,8 @@
  *   STOP       down: the subtree shall stop, leaves first
  *   GOODBYE    up:   the subtree has stopped; answered by DISCONNECT with status 0
  *   KEYS       up:   descendants and their CURVE public keys: repeated u32 rank, 32 bytes key
- *   CREDIT     both: the other side's limits for sending (window.h)
- *   PART       both: a piece of an encoded message; status = its class (window.h) and its place in the message
+ *   CREDIT     both: the other side's limits for sending (channel.h)
+ *   PART       both: a piece of an encoded message; status = its class (channel.h) and its place in the message
  *   JOINED     up:   status = joined brokers of the subtree, if changed since hello
  * Numbers are big-endian.
  */

@@ -92,7 +92,7 @@ void link_show (const struct overlay *ov, enum router_way way, const struct peer
 
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch, const idt_msg_t *msg)
 {
-    int rc = wire_send (w, identity, msg, ch && channel_takes_whole (ch) ? WIRE_WHOLE : WIRE_PARTS);
+    int rc = wire_send (w, identity, msg, ch && ch->version >= CHANNEL_WHOLE ? WIRE_WHOLE : WIRE_PARTS);
 
     if (rc < 0 && errno == EAGAIN)
         ov->blocked = true;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "broker/route/authz.h"
+#include "broker/route/usock.h"
 #include "test/tap.h"
 
 #define OWNER 1000

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event.c - deliver events in sequence to their subscribers (protocol.md sections 3 and 6) */
+/* event.c - deliver events in sequence to their subscribers (protocol.md sections 3 and 6)
+ *
+ * The ring keeps the last events by number, limited in number and in bytes.  It always has the newest event.
+ */
 #include "config.h"
 
+#include <assert.h>
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/errprintf.h"
 #include "broker/route/event.h"
-#include "broker/route/ring.h"
 #include "broker/route/router.h"
 #include "libmodule/quota.h"
 #include "libmsg/access.h"
 #include "libutil/be.h"
+#include "libutil/errprintf.h"
 
 #define STREAM_LEN IDT_MSG_UUID_LEN
+#define LOSSES 2     /* streams per subscriber whose losses are reported; the losses of older streams are dropped */
+#define OVERHEAD 320 /* bytes a kept message uses beside its encoding: struct, routes, allocator */
 
 struct loss {
     char stream[STREAM_LEN + 1];
     uint64_t from, to; /* 0: no loss */
 };
-
-#define LOSSES 2 /* streams per subscriber whose losses are reported; the losses of older streams are dropped */
 
 struct subscription {
     struct idt_cred user;
@@ -35,6 +38,16 @@ struct subscriber {
     struct peer *peer;
     zlistx_t *subscriptions;  /* a prefix that was subscribed to twice is in the list twice */
     struct loss loss[LOSSES]; /* events that its queue did not take, one entry per stream, oldest first */
+};
+
+/* The events base + 1 ... newest, event n in slot n % max_count. */
+struct ring {
+    size_t max_count; /* 0: keeps no events */
+    size_t max_bytes;
+    size_t bytes; /* with OVERHEAD for each event */
+    uint64_t base;
+    uint64_t newest;
+    const idt_msg_t **slots;
 };
 
 struct event {
@@ -48,8 +61,58 @@ struct event {
     struct event_stats stats;
     zhashx_t *subscribers; /* key: UUID of the peer */
     struct quota quota;    /* limits subscriptions per user */
-    struct ring *ring;     /* NULL if this broker keeps no events */
+    struct ring ring;
 };
+
+/* --- the last events ------------------------------------------------------------------------ */
+
+static const idt_msg_t **slot_of (const struct ring *r, uint64_t number)
+{
+    return &r->slots[number % r->max_count];
+}
+
+static void drop_oldest (struct ring *r)
+{
+    const idt_msg_t **slot = slot_of (r, ++r->base);
+
+    assert (r->base <= r->newest);
+    r->bytes -= idt_msg_encode_size (*slot) + OVERHEAD;
+    idt_msg_unref (*slot);
+    *slot = NULL;
+}
+
+/* Drop all events.  The next event that is put has number 'number' + 1. */
+static void ring_reset (struct ring *r, uint64_t number)
+{
+    while (r->base < r->newest)
+        drop_oldest (r);
+    assert (r->bytes == 0);
+    r->base = r->newest = number;
+}
+
+/* Put the event with this number.  Without its predecessor the older events are dropped. */
+static void ring_put (struct ring *r, uint64_t number, const idt_msg_t *msg)
+{
+    if (r->max_count == 0)
+        return;
+    if (number != r->newest + 1)
+        ring_reset (r, number - 1);
+    if (r->newest - r->base == r->max_count)
+        drop_oldest (r);
+    *slot_of (r, ++r->newest) = idt_msg_ref (msg);
+    r->bytes += idt_msg_encode_size (msg) + OVERHEAD;
+    while (r->bytes > r->max_bytes && r->base + 1 < r->newest)
+        drop_oldest (r);
+    assert (r->base < r->newest && r->newest - r->base <= r->max_count);
+}
+
+/* The event with this number, borrowed.  NULL if it is not yet, or no longer, in the ring. */
+static const idt_msg_t *ring_get (const struct ring *r, uint64_t number)
+{
+    return number > r->base && number <= r->newest ? *slot_of (r, number) : NULL;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
 
 static void subscriber_free (void **item)
 {
@@ -64,11 +127,10 @@ static void subscriber_free (void **item)
 
 struct event *event_create (bool root, const char *uuid, size_t ring_count, const struct event_ops *ops, void *arg)
 {
-    size_t bytes = root ? EVENT_REPLAY_BYTES : EVENT_RING_BYTES;
     struct event *ev = calloc (1, sizeof (*ev));
 
     if (!ev || !(ev->subscribers = zhashx_new ())
-        || (ring_count > 0 && !(ev->ring = ring_create (ring_count, bytes)))) {
+        || (ring_count > 0 && !(ev->ring.slots = calloc (ring_count, sizeof (ev->ring.slots[0]))))) {
         event_destroy (ev);
         return errset_null (ENOMEM);
     }
@@ -76,6 +138,8 @@ struct event *event_create (bool root, const char *uuid, size_t ring_count, cons
     ev->ops = ops;
     ev->arg = arg;
     ev->root = root;
+    ev->ring.max_count = ring_count;
+    ev->ring.max_bytes = root ? EVENT_REPLAY_BYTES : EVENT_RING_BYTES;
     quota_init (&ev->quota, QUOTA_SUBSCRIPTIONS);
     if (root)
         snprintf (ev->stream, sizeof (ev->stream), "%s", uuid);
@@ -86,7 +150,8 @@ void event_destroy (struct event *ev)
 {
     if (!ev)
         return;
-    ring_destroy (ev->ring);
+    ring_reset (&ev->ring, 0);
+    free (ev->ring.slots);
     zhashx_destroy (&ev->subscribers);
     quota_fini (&ev->quota);
     free (ev);
@@ -263,14 +328,11 @@ static void serve_subscribers (struct event *ev, const idt_msg_t *msg)
             give (ev, s, msg);
 }
 
-/* Deliver an event: keep it, send it to subscribers and children.  No other function advances 'seq' by an event. */
-static void deliver (struct event *ev, const idt_msg_t *msg, uint64_t seq)
+/* Deliver the next event: keep it, send it to subscribers and children.  No other function advances 'seq' by an event.
+ */
+static void deliver (struct event *ev, const idt_msg_t *msg)
 {
-    if (ev->ring && ring_newest (ev->ring) + 1 != seq)
-        ring_reset (ev->ring, seq - 1);
-    if (ev->ring)
-        ring_put (ev->ring, msg);
-    ev->seq = seq;
+    ring_put (&ev->ring, ++ev->seq, msg);
     ev->stats.delivered++;
     serve_subscribers (ev, msg);
     ev->ops->forward (ev->arg, msg);
@@ -278,10 +340,13 @@ static void deliver (struct event *ev, const idt_msg_t *msg, uint64_t seq)
 
 const idt_msg_t *event_after (const struct event *ev, uint64_t after, uint64_t *seq)
 {
-    if (!ev->ring || after >= ring_newest (ev->ring))
+    const struct ring *r = &ev->ring;
+
+    assert (r->newest <= ev->seq);
+    if (after >= r->newest)
         return NULL;
-    *seq = after + 1 > ring_oldest (ev->ring) ? after + 1 : ring_oldest (ev->ring);
-    return ring_get (ev->ring, *seq);
+    *seq = after > r->base ? after + 1 : r->base + 1;
+    return ring_get (r, *seq);
 }
 
 /* --- rank 0 --------------------------------------------------------------------------------- */
@@ -289,7 +354,7 @@ const idt_msg_t *event_after (const struct event *ev, uint64_t after, uint64_t *
 void event_start_after (struct event *ev, uint64_t seq)
 {
     ev->seq = seq;
-    ring_reset (ev->ring, seq);
+    ring_reset (&ev->ring, seq);
 }
 
 /* Return a message without routes and without the memory that they used.  Steals 'msg'.  NULL with errno ENOMEM. */
@@ -307,6 +372,7 @@ static idt_msg_t *without_routes (idt_msg_t *msg)
 
 uint64_t event_publish_new (struct event *ev, idt_msg_t *msg)
 {
+    assert (ev->root);
     if (idt_msg_encode_size (msg) > EVENT_MAX_BYTES) {
         idt_msg_unref (msg);
         errno = EMSGSIZE;
@@ -315,7 +381,7 @@ uint64_t event_publish_new (struct event *ev, idt_msg_t *msg)
     if (!(msg = without_routes (msg)))
         return 0;
     idt_msg_set_seq (msg, (uint32_t)(ev->seq + 1));
-    deliver (ev, msg, ev->seq + 1);
+    deliver (ev, msg);
     idt_msg_unref (msg);
     return ev->seq;
 }
@@ -328,17 +394,17 @@ static uint64_t window_end (struct event *ev, uint64_t from, size_t *size)
     const idt_msg_t *msg;
     uint64_t i = from;
 
-    for (*size = 0; (msg = ring_get (ev->ring, i)) && (i == from || *size < EVENT_FETCH_BYTES); i++)
+    for (*size = 0; (msg = ring_get (&ev->ring, i)) && (i == from || *size < EVENT_FETCH_BYTES); i++)
         *size += 4 + idt_msg_encode_size (msg);
     return i;
 }
 
 int event_window (struct event *ev, const char *stream, uint64_t from, void **buf, size_t *size)
 {
-    uint64_t first = from > ring_oldest (ev->ring) ? from : ring_oldest (ev->ring);
-    uint64_t end;
+    uint64_t first = from > ev->ring.base ? from : ev->ring.base + 1, end;
     unsigned char *p;
 
+    assert (ev->root);
     if (strcmp (stream, ev->stream) != 0)
         return errset (ENOENT);
     end = window_end (ev, first, size);
@@ -349,7 +415,7 @@ int event_window (struct event *ev, const char *stream, uint64_t from, void **bu
     put_be (p + 4, 4, ev->seq);
     p += 8;
     for (uint64_t i = first; i < end; i++) {
-        const idt_msg_t *msg = ring_get (ev->ring, i);
+        const idt_msg_t *msg = ring_get (&ev->ring, i);
         size_t len = idt_msg_encode_size (msg);
 
         put_be (p, 4, len);
@@ -390,7 +456,7 @@ void event_receive (struct event *ev, const idt_msg_t *msg)
     if (seq > ev->newest)
         ev->newest = seq;
     if (seq == ev->seq + 1)
-        deliver (ev, msg, seq);
+        deliver (ev, msg);
     ev->stats.gaps += fetch (ev);
 }
 
@@ -422,8 +488,7 @@ static void switch_stream (struct event *ev, const char *stream, uint64_t seq)
     ev->fetching = false;
     ev->seq = had_one ? 0 : seq; /* a joining broker needs nothing older, others need all of it */
     ev->newest = seq;
-    if (ev->ring)
-        ring_reset (ev->ring, ev->seq);
+    ring_reset (&ev->ring, ev->seq);
     if (had_one)
         report_lost (ev, old, next, next);
 }
@@ -456,7 +521,7 @@ static size_t replay_one (struct event *ev, const unsigned char *p, size_t size)
         return 0;
     if (idt_msg_type (msg) == IDT_MSGTYPE_EVENT && idt_msg_topic (msg)
         && idt_msg_seq (msg) == (uint32_t)(ev->seq + 1)) {
-        deliver (ev, msg, ev->seq + 1);
+        deliver (ev, msg);
         ev->stats.recovered++;
     }
     idt_msg_unref (msg);

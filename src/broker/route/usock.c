@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <czmq.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
@@ -21,15 +22,14 @@
 
 #include "broker/route/usock_private.h"
 #include "libmsg/message.h"
-#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define MIN_SIZE 4096 /* of attributes in bytes */
 #define MAX_SIZE (1U << 31)
 #define TURN_US 50     /* time for clients before the reactor handles other events */
 #define ALONE_TURNS 16 /* turns of a client in that time while no other client waits */
-#define TICK_MS 5      /* between two checks of clients that are not read */
 #define KEPT_FILES 256 /* descriptors that clients leave for the rest of the broker */
+#define TICK_MS 5      /* between two checks of clients that are not read */
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
@@ -103,7 +103,39 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
         idt_watcher_stop (w);
 }
 
-/* --- flushing and ending ----------------------------------------------------------------------- */
+/* --- beginning and ending ----------------------------------------------------------------------- */
+
+/* Whether rank 'l' accepts another client of this user.  The instance owner always finds room: guests together have
+ * half of the places, and one guest an eighth.
+ */
+static bool has_room (const struct usock *l, struct idt_cred cred)
+{
+    uint32_t others = 0, same = 0;
+
+    if (zlistx_size (l->clients) >= l->max_clients)
+        return false;
+    if (cred.rolemask & IDT_ROLE_OWNER)
+        return true;
+    for (const struct client *c = zlistx_first (l->clients); c; c = zlistx_next (l->clients)) {
+        others += !(c->cred.rolemask & IDT_ROLE_OWNER);
+        same += c->cred.userid == cred.userid;
+    }
+    return others < (l->max_clients + 1) / 2 && same < (l->max_clients + 7) / 8;
+}
+
+struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream)
+{
+    struct client *c;
+
+    if (!has_room (l, cred))
+        return errset_null (EMFILE);
+    if (!(c = client_create (l, fd, cred, stream)))
+        return NULL;
+    l->all->clients++;
+    zlistx_add_end (l->clients, c);
+    idt_watcher_start (c->w);
+    return c;
+}
 
 static void reap (struct usock *l, struct client *c)
 {
@@ -113,8 +145,7 @@ static void reap (struct usock *l, struct client *c)
     router_peer_remove (l->router, &c->peer);
     client_destroy (c);
     l->all->clients--;
-    if (l->all->reserved < LOCAL_RESERVE)
-        usocks_fill_reserve (l->all);
+    usocks_fill_reserve (l->all);
 }
 
 /* The end of one client may cause output for others: repeat until no client has any. */

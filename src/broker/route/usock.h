@@ -3,8 +3,8 @@
 
 /* usock.h - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Each connection is a peer of the router.  SO_PEERCRED and SO_PEERGROUPS name the user that connects; authz.h decides
- * whether this user may.  A client that has too much under way is not read until some of it is done.  A client is
+ * Each connection is a peer of the router.  SO_PEERCRED and SO_PEERGROUPS name the user that connects; authz_user ()
+ * decides whether this user may.  A client that has too much under way is not read until some of it is done.  A client is
  * disconnected if it sends garbage or sends a long message too slowly, or if its queue of output is full and it does
  * not read.  Other clients do not notice.
  *
@@ -15,11 +15,36 @@
 #ifndef BROKER_USOCK_H
 #define BROKER_USOCK_H
 
+#include <sys/types.h>
+
 #include <idtree/reactor.h>
 
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
 #include "broker/route/router.h"
+
+/* Which local users may connect, and in which role (doc/design/access.md).  These functions do no I/O. */
+struct authz {
+    uid_t owner;
+    bool guests;    /* access.allow-guest-user */
+    bool root;      /* access.allow-root-owner */
+    bool has_group; /* access.group */
+    gid_t group;
+};
+
+/* Read the attributes; the user of this process is the instance owner.  Returns 0, or -1 with errno set and 'errp'
+ * filled.
+ */
+int authz_init (struct authz *a, struct attrs *attrs, idt_error_t *errp);
+
+/* Store in '*cred' the user id and the roles of a process that has user 'uid' and these groups.  Returns 0, or -1 with
+ * errno EPERM if this user may not connect ('*cred' stays untouched).
+ */
+int authz_user (const struct authz *a, uid_t uid, const gid_t *gid, size_t ngids, struct idt_cred *cred);
+
+/* The permissions of the socket that lets these users connect, and of the folder that contains it. */
+mode_t authz_socket_mode (const struct authz *a);
+mode_t authz_folder_mode (const struct authz *a);
 
 struct usock;
 struct usocks;

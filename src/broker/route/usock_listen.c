@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_listen.c - sockets for local clients, and which users may connect (protocol.md section 2)
+/* usock_listen.c - sockets for local clients: which users may connect, and for which rank (protocol.md section 2)
+ *
+ * The permissions of the socket exclude most users who may not connect.  For the others the kernel reports the user and
+ * the groups of the connecting process.
  *
  * The sockets and the loop that accepts belong to the process: a stopped rank does not keep clients from other ranks.
- * The first rank's socket stays open after the first rank has ended, for ranks without a socket.  While the process has
- * had only one rank, a connection is immediately a client of that rank.  Otherwise it is a caller first
- * (usock_handshake.c).
+ * The first rank's socket stays open after the first rank has ended, for ranks without a socket.
+ *
+ * While the process has had only one rank, a connection is immediately a client of that rank.  Otherwise it is a caller
+ * first, which belongs to no rank yet.  With its first message it is passed to a rank with its descriptor: to the rank
+ * that it names, or to the rank whose socket it connected to.
+ *
+ * A socket has at most as many callers as its rank may have clients (local.max-clients), and all sockets together have
+ * callers for at most half of the connections of the process.  So silent connections do not keep clients out.  At the
+ * limit one caller is closed for each new one: guests before the instance owner, among these the ones that have sent
+ * nothing first, and among these the oldest.
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +34,317 @@
 #include <unistd.h>
 
 #include "broker/route/usock_private.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 #include "libutil/text.h"
 
+#define GROUP_SIZE 65536 /* bytes of an entry of the group database, with its members */
 #define REQUEST_BACKLOG 128
 #define NAME_LOCK "local.lock"
 #define NAME_WAIT_MS 2000 /* other brokers need less; a stopped one may hold the lock forever */
+
+/* A listening socket for clients. */
+struct door {
+    struct usocks *all;
+    uint32_t rank; /* its rank, which may have ended */
+    struct listener sock;
+    char *name; /* link RUNDIR/local if it is this socket's, else NULL */
+    idt_watcher_t *w;
+};
+
+/* A connection that has named no rank yet. */
+struct caller {
+    struct usocks *all;
+    uint32_t rank; /* rank of the socket that it connected to */
+    int fd;
+    struct idt_cred cred;
+    struct msg_stream *stream;
+    idt_watcher_t *w;
+    bool heard; /* part of a message has come */
+    TAILQ_ENTRY (caller) link;
+};
+
+/* --- which users may connect ----------------------------------------------------------------------- */
+
+/* 's' is the name or the number of a group; "" means no group. */
+static int get_group (struct authz *a, struct attrs *attrs, const char *s, idt_error_t *errp)
+{
+    struct group entry, *found = NULL;
+    char buf[GROUP_SIZE];
+    uint64_t number;
+
+    a->has_group = *s != '\0';
+    if (!a->has_group)
+        return 0;
+    if (parse_number (s, 0, UINT32_MAX - 1, &number) == 0)
+        a->group = (gid_t)number;
+    else if (getgrnam_r (s, &entry, buf, sizeof (buf), &found) == 0 && found)
+        a->group = found->gr_gid;
+    else
+        return attr_fault (attrs, "access.group", errp,
+                           "there is no such group on this host: make it, or name another");
+    return 0;
+}
+
+int authz_init (struct authz *a, struct attrs *attrs, idt_error_t *errp)
+{
+    const char *group = attr_default (attrs, "access.group", "", errp);
+
+    *a = (struct authz){ .owner = geteuid () };
+    if (!group || get_group (a, attrs, group, errp) < 0
+        || attr_switch (attrs, "access.allow-guest-user", "false", &a->guests, errp) < 0
+        || attr_switch (attrs, "access.allow-root-owner", "false", &a->root, errp) < 0)
+        return -1;
+    return 0;
+}
+
+static bool is_member (const struct authz *a, const gid_t *gid, size_t ngids)
+{
+    for (size_t i = 0; a->has_group && i < ngids; i++)
+        if (gid[i] == a->group)
+            return true;
+    return false;
+}
+
+int authz_user (const struct authz *a, uid_t uid, const gid_t *gid, size_t ngids, struct idt_cred *cred)
+{
+    uint32_t roles = IDT_ROLE_LOCAL;
+
+    if (uid == a->owner || (uid == 0 && a->root))
+        roles |= IDT_ROLE_OWNER;
+    else if (is_member (a, gid, ngids))
+        roles |= IDT_ROLE_USER | IDT_ROLE_GROUP;
+    else if (a->guests)
+        roles |= IDT_ROLE_USER;
+    else
+        return errset (EPERM);
+    *cred = (struct idt_cred){ uid, roles };
+    return 0;
+}
+
+mode_t authz_socket_mode (const struct authz *a)
+{
+    return a->guests ? 0666 : a->has_group ? 0660 : 0600;
+}
+
+mode_t authz_folder_mode (const struct authz *a)
+{
+    return a->guests || a->has_group ? 0711 : 0700;
+}
+
+/* --- the process ------------------------------------------------------------------------------------ */
+
+/* Returns NULL with errno EHOSTUNREACH if the process has no such rank. */
+static struct usock *usocks_find (struct usocks *all, uint32_t rank)
+{
+    struct usock *l;
+
+    TAILQ_FOREACH (l, &all->list, link)
+        if (l->rank == rank)
+            return l;
+    return errset_null (EHOSTUNREACH);
+}
+
+/* The rank with the limits and log to use for 'rank': itself, or the first in the list if it has ended. */
+static struct usock *usocks_host (struct usocks *all, uint32_t rank)
+{
+    struct usock *l = usocks_find (all, rank);
+
+    assert (!TAILQ_EMPTY (&all->list));
+    return l ? l : TAILQ_FIRST (&all->list);
+}
+
+static struct log *usocks_log (struct usocks *all, uint32_t rank)
+{
+    return usocks_host (all, rank)->log;
+}
+
+void usocks_fill_reserve (struct usocks *all)
+{
+    while (all->reserved < LOCAL_RESERVE) {
+        int fd = all->reserved > 0 ? fcntl (all->reserve[0], F_DUPFD_CLOEXEC, 0)
+                                   : open ("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0)
+            return;
+        all->reserve[all->reserved++] = fd;
+    }
+}
+
+/* --- callers ---------------------------------------------------------------------------------------- */
+
+static void caller_destroy (struct caller *g)
+{
+    struct usocks *all = g->all;
+
+    TAILQ_REMOVE (&all->callers, g, link);
+    all->ncallers--;
+    idt_watcher_destroy (g->w);
+    msg_stream_destroy (g->stream);
+    if (g->fd >= 0)
+        close (g->fd);
+    free (g);
+    all->clients--;
+    usocks_fill_reserve (all);
+}
+
+static bool names_rank (const idt_msg_t *msg)
+{
+    return msg && idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == MSG_CONTROL_RANK;
+}
+
+/* The response to a refused caller, or NULL if it gets none. */
+static idt_msg_t *make_refusal (const idt_msg_t *msg, int errnum)
+{
+    idt_msg_t *refusal;
+
+    if (!names_rank (msg))
+        return msg && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_respond (msg, errnum) : NULL;
+    if ((refusal = idt_msg_create (IDT_MSGTYPE_CONTROL)))
+        idt_msg_set_control (refusal, MSG_CONTROL_RANK, (uint32_t)errnum);
+    return refusal;
+}
+
+static void refuse (struct caller *g, const idt_msg_t *msg, int errnum)
+{
+    idt_msg_t *refusal = make_refusal (msg, errnum);
+    const char *why = strerror (errnum);
+
+    if (refusal && msg_stream_put (g->stream, refusal) == 0)
+        msg_stream_flush (g->stream);
+    idt_msg_unref (refusal);
+    if (errnum == EMFILE)
+        why = "too many clients are connected (local.max-clients)";
+    else if (errnum == EHOSTDOWN)
+        why = "the rank of this socket has ended, and the client named no other";
+    log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is refused: %s", why);
+}
+
+static struct client *make_client (struct caller *g, struct usock *l)
+{
+    struct client *c = usock_admit (l, g->fd, g->cred, g->stream);
+
+    if (!c)
+        return NULL;
+    g->fd = -1;
+    g->stream = NULL;
+    return c;
+}
+
+/* Pass the caller to its rank.  'msg' (stolen) is its first message; NULL: that is a long one and not yet complete. */
+static void introduce (struct caller *g, idt_msg_t *msg)
+{
+    bool names = names_rank (msg);
+    struct usock *l = usocks_find (g->all, names ? (uint32_t)idt_msg_control_status (msg) : g->rank);
+    struct client *c = l ? make_client (g, l) : NULL;
+
+    if (!c)
+        refuse (g, msg, l || names ? errno : EHOSTDOWN);
+    else if (names) {
+        c->heard = true;
+        client_answer (c, 0);
+        client_begin (c, NULL);
+    }
+    else {
+        client_begin (c, msg);
+        msg = NULL;
+    }
+    idt_msg_unref (msg);
+}
+
+/* Read the caller's first message.  Returns whether it stays a caller. */
+static bool hear (struct caller *g)
+{
+    idt_msg_t *msg = NULL;
+    idt_error_t err;
+    bool eof = false;
+
+    if (msg_stream_fill (g->stream, &eof) < 0)
+        return errno == EAGAIN || errno == EINTR;
+    g->heard = true;
+    if ((msg = msg_stream_next (g->stream, &err)) || msg_stream_wants (g->stream) > 0)
+        introduce (g, msg);
+    else if (errno == EAGAIN)
+        return !eof;
+    else
+        log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is disconnected: %s", err.text);
+    return false;
+}
+
+static void caller_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct caller *g = arg;
+
+    if (!hear (g))
+        caller_destroy (g);
+}
+
+static uint32_t count_at (const struct usocks *all, uint32_t rank)
+{
+    const struct caller *g;
+    uint32_t n = 0;
+
+    TAILQ_FOREACH (g, &all->callers, link)
+        n += g->rank == rank;
+    return n;
+}
+
+/* The order in which callers are closed, lowest first: guests before the owner, silent ones before others. */
+static int worth (const struct caller *g)
+{
+    return (g->cred.rolemask & IDT_ROLE_OWNER ? 2 : 0) + (g->heard ? 1 : 0);
+}
+
+/* The oldest caller of the lowest worth at the socket of 'rank'; TOPO_NONE: at any socket. */
+static struct caller *find_oldest (const struct usocks *all, uint32_t rank)
+{
+    struct caller *g, *oldest = NULL;
+
+    TAILQ_FOREACH (g, &all->callers, link)
+        if ((rank == TOPO_NONE || g->rank == rank) && (!oldest || worth (g) < worth (oldest)))
+            oldest = g;
+    return oldest;
+}
+
+static void make_room (struct usocks *all, uint32_t rank)
+{
+    const struct usock *host = usocks_host (all, rank);
+    bool many = all->ncallers >= host->max_clients && count_at (all, rank) >= host->max_clients;
+
+    if (!many && all->ncallers < all->most / 2)
+        return;
+    struct caller *g = find_oldest (all, many ? rank : TOPO_NONE);
+    if (hear (g)) /* it may have named its rank just now */
+        log_refusal (host->log, LOG_REFUSED_CLIENT,
+                     "a client is disconnected before it named a rank: %" PRIu32 " such clients are connected (%s)",
+                     all->ncallers, many ? "local.max-clients" : "ulimit -n");
+    caller_destroy (g);
+}
+
+/* Read the first message of a connection to the socket of 'rank', to find its rank.  At the limit another caller is
+ * closed for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the caller).
+ */
+static int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred)
+{
+    struct caller *g = calloc (1, sizeof (*g));
+
+    if (!g)
+        return -1;
+    *g = (struct caller){ .all = all, .rank = rank, .fd = fd, .cred = cred };
+    if (!(g->stream = usock_stream (TAILQ_FIRST (&all->list), fd))
+        || !(g->w = idt_fd_watcher_create (all->reactor, fd, IDT_POLLIN, caller_cb, g))) {
+        msg_stream_destroy (g->stream);
+        free (g);
+        return errset (ENOMEM);
+    }
+    make_room (all, rank);
+    TAILQ_INSERT_TAIL (&all->callers, g, link);
+    all->ncallers++;
+    all->clients++;
+    idt_watcher_start (g->w);
+    return 0;
+}
 
 /* --- accepting ------------------------------------------------------------------------------- */
 
@@ -75,18 +391,6 @@ static int authenticate (const struct authz *admit, int fd, struct idt_cred *cre
     return errnum;
 }
 
-void usocks_fill_reserve (struct usocks *all)
-{
-    while (all->reserved < LOCAL_RESERVE) {
-        int fd = all->reserved > 0 ? fcntl (all->reserve[0], F_DUPFD_CLOEXEC, 0)
-                                   : open ("/dev/null", O_RDONLY | O_CLOEXEC);
-
-        if (fd < 0)
-            return;
-        all->reserve[all->reserved++] = fd;
-    }
-}
-
 /* Accept a connection.  If the process has no free descriptor, give up one of the reserve for it.  The last one is used
  * to refuse: otherwise the client would wait, and its pending connection would wake the loop all the time.
  */
@@ -107,38 +411,6 @@ static int accept_client (struct door *d)
                  "a client is refused: too many open files in this process");
     usocks_fill_reserve (all);
     return -1;
-}
-
-/* Whether rank 'l' accepts another client of this user.  The instance owner always finds room: guests together have
- * half of the places, and one guest an eighth.
- */
-static bool has_room (const struct usock *l, struct idt_cred cred)
-{
-    uint32_t others = 0, same = 0;
-
-    if (zlistx_size (l->clients) >= l->max_clients)
-        return false;
-    if (cred.rolemask & IDT_ROLE_OWNER)
-        return true;
-    for (const struct client *c = zlistx_first (l->clients); c; c = zlistx_next (l->clients)) {
-        others += !(c->cred.rolemask & IDT_ROLE_OWNER);
-        same += c->cred.userid == cred.userid;
-    }
-    return others < (l->max_clients + 1) / 2 && same < (l->max_clients + 7) / 8;
-}
-
-struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream)
-{
-    struct client *c;
-
-    if (!has_room (l, cred))
-        return errset_null (EMFILE);
-    if (!(c = client_create (l, fd, cred, stream)))
-        return NULL;
-    l->all->clients++;
-    zlistx_add_end (l->clients, c);
-    idt_watcher_start (c->w);
-    return c;
 }
 
 static int take_in (struct door *d, int fd, struct idt_cred cred)
@@ -315,29 +587,7 @@ static struct door *door_open (struct usocks *all, uint32_t rank, const char *pa
     return d;
 }
 
-/* --- ranks and sockets -------------------------------------------------------------------------- */
-
-struct usock *usocks_find (struct usocks *all, uint32_t rank)
-{
-    struct usock *l;
-
-    TAILQ_FOREACH (l, &all->list, link)
-        if (l->rank == rank)
-            return l;
-    return errset_null (EHOSTUNREACH);
-}
-
-struct usock *usocks_host (struct usocks *all, uint32_t rank)
-{
-    struct usock *l = usocks_find (all, rank);
-
-    return l ? l : TAILQ_FIRST (&all->list);
-}
-
-struct log *usocks_log (struct usocks *all, uint32_t rank)
-{
-    return usocks_host (all, rank)->log;
-}
+/* --- the sockets of a rank -------------------------------------------------------------------------- */
 
 static bool is_first (const struct usock *l)
 {

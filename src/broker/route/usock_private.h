@@ -3,10 +3,9 @@
 
 /* usock_private.h - what the files of local clients share
  *
- *   usock.c            turns, limits, shutdown
- *   usock_listen.c     sockets, accept
- *   usock_handshake.c  which rank a connection is for
- *   usock_client.c     one client: input, output, when it is not read
+ *   usock.c         clients of a rank: their limit, turns, output, end
+ *   usock_client.c  one client: input, output, when it is not read
+ *   usock_listen.c  sockets of the process, accept, which rank a connection is for
  */
 #ifndef BROKER_USOCK_PRIVATE_H
 #define BROKER_USOCK_PRIVATE_H
@@ -15,7 +14,6 @@
 
 #include <czmq.h>
 
-#include "broker/route/authz.h"
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
 #include "libutil/queue/budget.h"
@@ -66,27 +64,6 @@ struct client {
     int broken;   /* errno of its end; 0: connected */
 };
 
-/* A listening socket for clients. */
-struct door {
-    struct usocks *all;
-    uint32_t rank; /* its rank, which may have ended */
-    struct listener sock;
-    char *name; /* link RUNDIR/local if it is this socket's, else NULL */
-    idt_watcher_t *w;
-};
-
-/* A connection that has named no rank yet. */
-struct caller {
-    struct usocks *all;
-    uint32_t rank; /* rank of the socket that it connected to */
-    int fd;
-    struct idt_cred cred;
-    struct msg_stream *stream;
-    idt_watcher_t *w;
-    bool heard; /* part of a message has come */
-    TAILQ_ENTRY (caller) link;
-};
-
 struct usocks {
     idt_reactor_t *reactor;
     TAILQ_HEAD (, usock) list;
@@ -133,6 +110,8 @@ struct usock {
     uint64_t frame_time_us;
 };
 
+/* --- usock_client.c ------------------------------------------------------------------------------ */
+
 /* The clock for timeouts of clients.  It is coarse: some milliseconds do not matter. */
 static inline uint64_t usock_now_us (void)
 {
@@ -173,6 +152,12 @@ bool client_tick (struct client *c, uint64_t now_us);
 /* Release what the client holds of shared lists and pools. */
 void client_let_go (struct client *c);
 
+/* --- usock.c ------------------------------------------------------------------------------------- */
+
+/* Make a connection a client of this rank if the limits allow it (else errno EMFILE).  Arguments as client_create ().
+ */
+struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
+
 /* --- usock_listen.c -------------------------------------------------------------------------- */
 
 /* Listen at 'path', as usock_create () describes.  Returns 0, or -1 with errno set and 'errp' filled. */
@@ -180,23 +165,6 @@ int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_er
 
 /* Close its sockets.  The rank must no longer be in the list. */
 void usock_unlisten (struct usock *l);
-
-/* Returns NULL with errno EHOSTUNREACH if the process has no such rank. */
-struct usock *usocks_find (struct usocks *all, uint32_t rank);
-
-/* The rank with the limits and log to use for 'rank': itself, or the first in the list if it has ended. */
-struct usock *usocks_host (struct usocks *all, uint32_t rank);
-struct log *usocks_log (struct usocks *all, uint32_t rank);
-
-/* Make a connection a client of this rank if the limits allow it (else errno EMFILE).  Arguments as client_create ().
- */
-struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
-
-/* Read the first message of a connection to the socket of 'rank', to find its rank.  At the limit another caller is
- * closed for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the caller).
- */
-int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
-void caller_destroy (struct caller *g);
 
 /* Fill the reserve of descriptors, so that clients get one when other uses have taken the rest. */
 void usocks_fill_reserve (struct usocks *all);

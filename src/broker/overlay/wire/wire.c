@@ -1,15 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire.c - what wires of all kinds have in common, and which kind is used for a connection */
+/* wire.c - messages to and from other brokers, over any transport
+ *
+ * Over ZeroMQ a DEALER connects to a broker above, and a ROUTER listens for brokers below.  Over tcp and ipc a monitor
+ * reports closed connections.  Over inproc ZeroMQ reports neither these nor the identity of the connecting broker.
+ * There a line of the process's registry, without messages, does both.  A wire of kind memory has no socket: its
+ * messages are in the line, too.
+ */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
 
-#include "broker/overlay/wire/wire_private.h"
+#include "broker/base/topology.h"
+#include "broker/overlay/wire/wire.h"
+#include "common/libzmqutil/zwatcher.h"
 #include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
+#include "libzmqutil/zmsg.h"
+
+#define HANDSHAKE_MS 5000 /* for a connection to show its key */
+
+struct wire {
+    const struct wire_conf *conf;
+    const struct wire_ops *ops;
+    void *arg;
+    enum wire_kind kind;
+    struct zwatcher *zs;
+    struct monitor *monitor;  /* reports closed connections over tcp or ipc; NULL for other kinds */
+    struct inside_port *port; /* for brokers of this process; may be NULL */
+    struct inside_line *line; /* to a broker of this process; may be NULL */
+    char endpoint[256];
+    struct listener_place place; /* of the socket at an ipc endpoint */
+    bool is_above;
+    bool dry;     /* no input was left since wire_look () */
+    bool reached; /* the other side's process or host took the connection */
+};
 
 static const char *names[] = { "zmq", "inproc", "memory" };
 
@@ -29,21 +62,31 @@ int wire_kind_decode (const char *name, enum wire_kind *kind)
     return errset (EINVAL);
 }
 
-struct wire *wire_create (const struct wire_class *class, enum wire_kind kind, bool is_above,
-                          const struct wire_conf *conf, const struct wire_ops *ops, void *arg)
+/* ZeroMQ leaves the socket file behind.  Another process may have replaced it by its own. */
+static void remove_socket (const struct wire *w)
 {
-    struct wire *w = calloc (1, sizeof (*w));
+    if (strncmp (w->endpoint, "ipc://", 6) == 0)
+        listener_remove (&w->place, w->endpoint + 6);
+}
+
+void wire_close (struct wire *w, int linger_ms)
+{
+    int saved_errno = errno;
 
     if (!w)
-        return NULL;
-    w->class = class;
-    w->kind = kind;
-    w->is_above = is_above;
-    w->conf = conf;
-    w->ops = ops;
-    w->arg = arg;
-    return w;
+        return;
+    monitor_destroy (w->monitor);
+    if (w->zs && w->kind != WIRE_MEMORY && linger_ms > 0)
+        zwatcher_set (w->zs, ZMQ_LINGER, linger_ms);
+    inside_port_destroy (w->port);
+    inside_line_close (w->line);
+    zwatcher_destroy (w->zs);
+    remove_socket (w);
+    free (w);
+    errno = saved_errno;
 }
+
+/* --- brokers of this process ------------------------------------------------------------------------ */
 
 static void touched (void *arg)
 {
@@ -52,30 +95,251 @@ static void touched (void *arg)
     zwatcher_wake (w->zs);
 }
 
-static struct inside_end end_of (struct wire *w)
+static bool port_cb (struct zwatcher *zs, void *arg)
 {
-    return (struct inside_end){
-        .messages = w->conf->hwm,
-        .bytes = w->conf->max_queue,
-        .touched = touched,
-        .arg = w,
-    };
+    struct wire *w = arg;
+    struct inside_item item;
+    struct wire_from from = { .wire = w };
+
+    if (!inside_port_next (w->port, &item)) {
+        w->dry = true;
+        return false;
+    }
+    if (!item.msg) {
+        w->ops->closed (w->arg, w, item.line);
+        return true;
+    }
+    from.rank = item.rank;
+    from.line = item.line;
+    memcpy (from.identity, item.identity, sizeof (from.identity));
+    w->ops->received (w->arg, item.msg, &from);
+    return true;
 }
 
-int wire_open_port (struct wire *w)
+static bool line_cb (struct zwatcher *zs, void *arg)
 {
-    struct inside_end end = end_of (w);
+    struct wire *w = arg;
+    idt_msg_t *msg = inside_line_next (w->line);
 
-    w->port = inside_port_create (w->conf->inside, w->conf->rank, w->kind, &end);
-    return w->port ? 0 : -1;
+    if (msg) {
+        w->ops->received (w->arg, msg, &(struct wire_from){ .wire = w });
+        return true;
+    }
+    if (errno == ENOMEM) {
+        w->ops->received (w->arg, NULL, &(struct wire_from){ .wire = w });
+        return true;
+    }
+    w->dry = true;
+    if (errno == EPIPE)
+        w->ops->closed (w->arg, w, 0);
+    return false;
 }
 
-int wire_open_line (struct wire *w, struct inside_port *port, const char *identity)
-{
-    struct inside_end end = end_of (w);
+/* --- ZeroMQ ----------------------------------------------------------------------------------------- */
 
-    w->line = inside_line_open (port, w->conf->rank, identity, &end);
-    return w->line ? 0 : -1;
+/* The rank whose key the connection has, as overlay_admit () gave it to ZeroMQ. */
+static uint32_t rank_of (const char *user)
+{
+    char *end;
+    unsigned long rank = strtoul (user, &end, 10);
+
+    return *user == '\0' || *end != '\0' || rank >= TOPO_NONE ? TOPO_NONE : (uint32_t)rank;
+}
+
+static void identify (const struct wire *w, const struct msg_zmq_from *zmq, struct wire_from *from)
+{
+    memcpy (from->identity, zmq->identity, sizeof (from->identity));
+    from->rank = rank_of (zmq->user);
+    from->line = zmq->fd;
+    if (w->port && !inside_port_who (w->port, from->identity, &from->rank, &from->line))
+        from->rank = TOPO_NONE;
+}
+
+/* All input was read: report the next end of an inproc connection.  Returns whether there was one. */
+static bool report_end (struct wire *w)
+{
+    struct inside_item item;
+
+    if (w->port && inside_port_next (w->port, &item)) {
+        w->ops->closed (w->arg, w, item.line);
+        return true;
+    }
+    if (w->line && !inside_line_next (w->line) && errno == EPIPE)
+        w->ops->closed (w->arg, w, 0);
+    return false;
+}
+
+static bool recv_cb (struct zwatcher *zs, void *arg)
+{
+    struct wire *w = arg;
+    struct msg_zmq_from zmq = { .fd = -1 };
+    struct wire_from from = { .wire = w };
+    idt_msg_t *msg = msg_zmq_recv (zwatcher_socket (zs), w->is_above, w->conf->max_message, &zmq);
+
+    if (!msg && errno != EPROTO && errno != EMSGSIZE && errno != ENOMEM) {
+        w->dry = true;
+        return report_end (w);
+    }
+    int saved = errno;
+    identify (w, &zmq, &from);
+    errno = saved;
+    w->ops->received (w->arg, msg, &from);
+    return true;
+}
+
+static void monitor_cb (int event, int value, void *arg)
+{
+    struct wire *w = arg;
+
+    if (event == ZMQ_EVENT_CONNECTED)
+        w->reached = true;
+    else
+        w->ops->closed (w->arg, w, value);
+}
+
+/* --- creating --------------------------------------------------------------------------------------- */
+
+/* A wire without port, line or connection yet.  NULL with errno set. */
+static struct wire *create (const struct wire_conf *conf, enum wire_kind kind, bool is_above,
+                            const struct wire_ops *ops, void *arg)
+{
+    struct wire *w = calloc (1, sizeof (*w));
+
+    if (!w)
+        return NULL;
+    *w = (struct wire){ .conf = conf, .ops = ops, .arg = arg, .kind = kind, .is_above = is_above };
+    if (kind == WIRE_MEMORY)
+        w->zs = zwatcher_create_plain (conf->zpoll, is_above ? port_cb : line_cb, w);
+    else
+        w->zs = zwatcher_create (conf->zpoll, conf->zctx, is_above ? ZMQ_ROUTER : ZMQ_DEALER, recv_cb, w);
+    if (w->zs
+        && (kind == WIRE_MEMORY
+            || (zwatcher_set (w->zs, ZMQ_SNDHWM, conf->hwm) == 0 && zwatcher_set (w->zs, ZMQ_RCVHWM, conf->hwm) == 0
+                && (!is_above || zwatcher_set (w->zs, ZMQ_ROUTER_MANDATORY, 1) == 0))))
+        return w;
+    wire_close (w, 0);
+    return NULL;
+}
+
+/* Returns 'w' if it was opened; else closes it and returns NULL with errno set. */
+static struct wire *opened (struct wire *w, int rc)
+{
+    if (rc == 0)
+        return w;
+    wire_close (w, 0);
+    return NULL;
+}
+
+static int set_text (struct wire *w, int option, const char *text)
+{
+    return zmq_setsockopt (zwatcher_socket (w->zs), option, text, strlen (text));
+}
+
+/* Let TCP close a connection to a silent host, or to a process that takes nothing, so that its queue is freed: a ROUTER
+ * has no other way to disconnect one peer.  ZeroMQ's own heartbeat is not used: if it is due for a connection that
+ * ended while our queue was full, libzmq 4.3 aborts the process.
+ */
+static int set_patience (struct wire *w)
+{
+    int timeout_ms = w->conf->timeout_ms;
+    int timeout_s = (timeout_ms + 999) / 1000;
+
+    if (zwatcher_set (w->zs, ZMQ_TCP_MAXRT, timeout_ms) < 0 || zwatcher_set (w->zs, ZMQ_TCP_KEEPALIVE, 1) < 0
+        || zwatcher_set (w->zs, ZMQ_TCP_KEEPALIVE_IDLE, timeout_s) < 0
+        || zwatcher_set (w->zs, ZMQ_TCP_KEEPALIVE_INTVL, timeout_s) < 0
+        || zwatcher_set (w->zs, ZMQ_HANDSHAKE_IVL, timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS) < 0)
+        return -1;
+    return 0;
+}
+
+static int set_outside (struct wire *w)
+{
+    int64_t max = (int64_t)w->conf->max_frame;
+
+    if (zwatcher_set (w->zs, ZMQ_IPV6, 1) < 0 || set_patience (w) < 0
+        || set_text (w, ZMQ_CURVE_SECRETKEY, w->conf->secret_key) < 0
+        || zmq_setsockopt (zwatcher_socket (w->zs), ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
+        return -1;
+    return 0;
+}
+
+static int watch_ends (struct wire *w, int events)
+{
+    w->monitor = monitor_create (w->conf->zpoll, w->conf->zctx, zwatcher_socket (w->zs), events, monitor_cb, w);
+    return w->monitor ? 0 : -1;
+}
+
+static int connect_outside (struct wire *w, const struct wire_target *to, const char *identity)
+{
+    int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
+                 | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    void *sock = zwatcher_socket (w->zs);
+
+    if (set_outside (w) < 0 || set_text (w, ZMQ_ROUTING_ID, identity) < 0
+        || zwatcher_set (w->zs, ZMQ_RECONNECT_IVL, -1) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, to->key, ZAP_KEY_SIZE) < 0
+        || set_text (w, ZMQ_CURVE_PUBLICKEY, w->conf->public_key) < 0 || watch_ends (w, events) < 0)
+        return -1;
+    return zmq_connect (sock, to->endpoint);
+}
+
+/* All brokers have one user, and only that user reaches their sockets: others cannot use up descriptors there. */
+static int keep_private (struct wire *w)
+{
+    if (strncmp (w->endpoint, "ipc://", 6) != 0)
+        return 0;
+    return listener_note (&w->place, w->endpoint + 6) < 0 ? -1 : chmod (w->endpoint + 6, 0600);
+}
+
+static int listen_outside (struct wire *w, const char *endpoint)
+{
+    void *sock = zwatcher_socket (w->zs);
+    size_t size = sizeof (w->endpoint);
+
+    if (set_outside (w) < 0 || zwatcher_set (w->zs, ZMQ_CURVE_SERVER, 1) < 0
+        || set_text (w, ZMQ_ZAP_DOMAIN, w->conf->domain) < 0 || zmq_bind (sock, endpoint) < 0
+        || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, w->endpoint, &size) < 0 || keep_private (w) < 0)
+        return -1;
+    return watch_ends (w, ZMQ_EVENT_DISCONNECTED);
+}
+
+struct wire *wire_listen (const struct wire_conf *conf, const char *endpoint, const struct wire_ops *ops, void *arg)
+{
+    struct wire *w = create (conf, WIRE_ZMQ, true, ops, arg);
+
+    return w ? opened (w, listen_outside (w, endpoint)) : NULL;
+}
+
+/* Create the line that identifies this broker at 'port'; with 'port' NULL, the port that identifies others.  A wire of
+ * kind inproc has a socket beside it.
+ */
+static int open_inside (struct wire *w, struct inside_port *port, const char *identity)
+{
+    struct inside_end end = { .messages = w->conf->hwm, .bytes = w->conf->max_queue, .touched = touched, .arg = w };
+    char name[128];
+
+    assert (w->is_above == !port && w->kind != WIRE_ZMQ);
+    if (port)
+        w->line = inside_line_open (port, w->conf->rank, identity, &end);
+    else
+        w->port = port = inside_port_create (w->conf->inside, w->conf->rank, w->kind, &end);
+    if (!w->line && !w->port)
+        return -1;
+    if (w->kind == WIRE_MEMORY)
+        return 0;
+    snprintf (name, sizeof (name), "inproc://%s", inside_port_name (port));
+    if (w->is_above)
+        return zmq_bind (zwatcher_socket (w->zs), name);
+    return set_text (w, ZMQ_ROUTING_ID, identity) < 0 ? -1 : zmq_connect (zwatcher_socket (w->zs), name);
+}
+
+struct wire *wire_listen_inside (const struct wire_conf *conf, const struct wire_ops *ops, void *arg)
+{
+    enum wire_kind kind = conf->kind == WIRE_MEMORY ? WIRE_MEMORY : WIRE_INPROC;
+    struct wire *w = create (conf, kind, true, ops, arg);
+
+    assert (conf->inside);
+    return w ? opened (w, open_inside (w, NULL, NULL)) : NULL;
 }
 
 /* The listening broker determines the kind. */
@@ -84,27 +348,14 @@ struct wire *wire_connect (const struct wire_conf *conf, const struct wire_targe
 {
     bool may_be = conf->inside && conf->kind != WIRE_ZMQ;
     struct inside_port *port = may_be ? inside_find (conf->inside, to->rank) : NULL;
+    struct wire *w = create (conf, port ? inside_port_tag (port) : WIRE_ZMQ, false, ops, arg);
 
-    if (!port)
-        return wire_zmq_connect (conf, to, identity, ops, arg);
-    return inside_port_tag (port) == WIRE_MEMORY ? wire_memory_create (conf, port, identity, ops, arg)
-                                                 : wire_inproc_create (conf, port, identity, ops, arg);
+    if (!w)
+        return NULL;
+    return opened (w, port ? open_inside (w, port, identity) : connect_outside (w, to, identity));
 }
 
-struct wire *wire_listen_inside (const struct wire_conf *conf, const struct wire_ops *ops, void *arg)
-{
-    return conf->kind == WIRE_MEMORY ? wire_memory_create (conf, NULL, NULL, ops, arg)
-                                     : wire_inproc_create (conf, NULL, NULL, ops, arg);
-}
-
-void wire_close (struct wire *w, int linger_ms)
-{
-    int saved_errno = errno;
-
-    if (w)
-        w->class->destroy (w, linger_ms);
-    errno = saved_errno;
-}
+/* --- use -------------------------------------------------------------------------------------------- */
 
 enum wire_kind wire_kind (const struct wire *w)
 {
@@ -118,7 +369,11 @@ const char *wire_endpoint (const struct wire *w)
 
 int wire_send (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form)
 {
-    return w->class->send (w, identity, msg, form);
+    assert (w->is_above == (identity != NULL));
+    if (w->kind == WIRE_MEMORY)
+        return w->is_above ? inside_port_send (w->port, identity, msg) : inside_line_send (w->line, msg);
+    zwatcher_touch (w->zs);
+    return (form == WIRE_WHOLE ? msg_zmq_send_whole : msg_zmq_send) (zwatcher_socket (w->zs), identity, msg);
 }
 
 void wire_look (struct wire *w)
@@ -137,7 +392,9 @@ bool wire_was_reached (const struct wire *w)
     return w->reached;
 }
 
+/* Numbers of lines inside the process are used once. */
 void wire_read_ends (struct wire *w)
 {
-    w->class->read_ends (w);
+    if (w->monitor)
+        monitor_drain (w->monitor);
 }
