@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "libpage/inside.h"
+#include "libpage/page_client.h"
 
 static uint64_t now_ms (const struct page *terms)
 {

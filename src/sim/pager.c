@@ -3,7 +3,7 @@
 
 /* pager.c - processes of a life's host that make ids by its page
  *
- * They run the client's code (libpage/generate.c); the linker replaces its clocks by simulated ones:
+ * They run the client's code (libpage/page_client.c); the linker replaces its clocks by simulated ones:
  * -Wl,--wrap=clock_gettime,--wrap=clock_nanosleep. A process that would sleep is called again at the end of the sleep.
  * Some processes are stopped after their first reading of the clock, and continue later, after other events.
  */
@@ -11,7 +11,7 @@
 #include <setjmp.h>
 #include <time.h>
 
-#include "libpage/inside.h"
+#include "libpage/page_client.h"
 #include "libutil/minmax.h"
 #include "sim/world.h"
 

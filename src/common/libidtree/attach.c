@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "libidtree/private.h"
-#include "libpage/call.h"
+#include "libpage/page_client.h"
 #include "libutil/clock.h"
 
 #define MOST FLUID_PER_MS   /* ids of one call; larger calls go to the broker, which shares ids fairly */

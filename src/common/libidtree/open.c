@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "libidtree/private.h"
-#include "libpage/call.h"
+#include "libpage/page_client.h"
 #include "libutil/errprintf.h"
 
 const char *idt_default_uri (void)

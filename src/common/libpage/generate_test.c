@@ -22,9 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libpage/call.h"
+#include "libpage/page_client.h"
 #include "libpage/page_gen.h"
-#include "libpage/inside.h"
 #include "test/tap.h"
 
 #define GENERATOR 77

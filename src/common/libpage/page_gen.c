@@ -152,6 +152,7 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
 
 void page_gen_share (struct page_gen *g, struct page *page, struct page *terms, const char *instance, int64_t epoch_ms)
 {
+    assert (!g->page);
     *terms = (struct page){
         .magic = PAGE_MAGIC, .version = PAGE_VERSION, .generator = g->generator, .epoch_ms = epoch_ms
     };
@@ -179,6 +180,7 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
 {
     struct page *page = g->terms;
 
+    assert (page);
     if (terms->hi_ms > 0)
         page_gen_advance (g, g->lo_ms); /* WORD_FIRST: no client starts below the range */
     if (terms->hi_ms > g->top_ms)

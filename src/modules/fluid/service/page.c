@@ -17,8 +17,7 @@
 #include <unistd.h>
 
 #include "libmodule/option.h"
-#include "libpage/call.h"
-#include "libpage/page.h"
+#include "libpage/page_client.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
@@ -130,7 +129,7 @@ void page_door_publish (struct page_door *d)
 
 /* --- connections ------------------------------------------------------------------------------------ */
 
-/* Send one message: an errno; if it is 0, with the clocks and the descriptors of the page (libpage/call.h). */
+/* Send one message: an errno; if it is 0, with the clocks and the descriptors of the page (page_client.h). */
 static void give (int fd, const int memory[CALL_FDS], int errnum)
 {
     const size_t size = CALL_FDS * sizeof (memory[0]);
