@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libsno/sno_text.c" /* both implementations are tested */
+#include "libsno/sno.c" /* both implementations are tested */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 

@@ -9,12 +9,10 @@
  * Processing one digit after the other would be a chain of operations that depend on each other. So numbers are written
  * and read by halves, with several digits at the same time as the bytes of a word; the first digit is the lowest byte.
  */
-#include <endian.h>
 #include <string.h>
 
 #include "form.h"
 
-#define DIGITS_MAX 20 /* of 2^64 - 1 in decimal, the smallest base */
 #define ALL(c) (UINT64_C (0x0101010101010101) * (c))
 
 /* The value of each digit, with the bit GOOD set; 0: not a digit. */
@@ -46,14 +44,6 @@ static const uint8_t base58_value[256] = {
     VALUE ('q', 48), VALUE ('r', 49), VALUE ('s', 50), VALUE ('t', 51), VALUE ('u', 52), VALUE ('v', 53),
     VALUE ('w', 54), VALUE ('x', 55), VALUE ('y', 56), VALUE ('z', 57),
 };
-
-static inline uint64_t get_word (const char *text)
-{
-    uint64_t word;
-
-    memcpy (&word, text, sizeof (word));
-    return le64toh (word);
-}
 
 /* A number is split into words of eight digits, counted from its end. Returns the number of digits in the first word.
  */

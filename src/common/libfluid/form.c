@@ -1,11 +1,221 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form.c - the text forms of a FLUID in one table: name, prefix, encoder and decoder of each */
+/* form.c - the text forms of a FLUID in one table: name, prefix, encoder and decoder of each; words and emoji */
+#include <stdint.h>
 #include <string.h>
 
+#include "emoji_table.h"
 #include "form.h"
 #include "libutil/id_text.h"
+#include "words_table.h"
+
+/* --- words: six words of mnemonicode (RFC 19, "FLUID Mnemonic (words) Encoding") ---------------
+ *
+ * Each half of 32 bits, the low one first, is three digits of base 1626, the least significant first: "a-b-c--d-e-f".
+ * Each word has one value. 1626^3 is slightly more than 2^32; triplets of a larger value are out of range.
+ */
+
+struct word_cursor {
+    const char *p;
+    const char *end;
+};
+
+/* The number of letters in a word of the table as get_word () returns it. */
+static inline unsigned count_letters (uint64_t letters)
+{
+    return 8 - __builtin_clzll (letters | 1) / 8;
+}
+
+static inline char *put_word (uint32_t value, char *p)
+{
+    memcpy (p, word_text[value], sizeof (word_text[value]));
+    return p + count_letters (get_word (word_text[value]));
+}
+
+static inline char *put_triplet (uint32_t half, char *p)
+{
+    p = put_word (half % WORD_COUNT, p);
+    *p++ = '-';
+    p = put_word (half / WORD_COUNT % WORD_COUNT, p);
+    *p++ = '-';
+    return put_word (half / WORD_COUNT / WORD_COUNT, p);
+}
+
+size_t form_words_encode (fluid_t id, char *out)
+{
+    char *p = put_triplet ((uint32_t)id, out);
+
+    *p++ = '-';
+    *p++ = '-';
+    return put_triplet ((uint32_t)(id >> 32), p) - out;
+}
+
+/* The value of a word, or -1. */
+static inline int word_find (uint64_t letters)
+{
+    const uint32_t mask = (UINT32_C (1) << WORD_HASH_BITS) - 1;
+
+    for (uint32_t slot = letters * WORD_HASH_FACTOR >> (64 - WORD_HASH_BITS); word_slot[slot] != 0;
+         slot = (slot + 1) & mask)
+        if (get_word (word_text[word_slot[slot] - 1]) == letters)
+            return word_slot[slot] - 1;
+    return -1;
+}
+
+/* Words are written in lower case, and read in any case, as in Flux. Capitals are converted only if the word is not
+ * found.
+ */
+static uint64_t to_lower (uint64_t letters)
+{
+    for (unsigned at = 0; at < 64; at += 8) {
+        uint8_t c = letters >> at & 0xff;
+
+        if (c >= 'A' && c <= 'Z')
+            letters |= UINT64_C (0x20) << at;
+    }
+    return letters;
+}
+
+/* Bit 7 of each byte that is a dash, and possibly of a byte after it. */
+static inline uint64_t find_dash (uint64_t letters)
+{
+    const uint64_t ones = UINT64_C (0x0101010101010101);
+    uint64_t x = letters ^ ones * '-';
+
+    return (x - ones) & ~x & ones << 7;
+}
+
+/* Take the word up to the next dash. Returns its value, or -1 with nothing taken if the word is unknown. */
+static inline int take_word (struct word_cursor *c)
+{
+    char last[8] = { 0 };
+    size_t left = c->end - c->p;
+    const char *p = left < sizeof (last) ? memcpy (last, c->p, left) : c->p;
+    uint64_t letters = get_word (p), dash = find_dash (letters);
+
+    size_t len = dash ? (size_t)__builtin_ctzll (dash) / 8 : left;
+    if (dash)
+        letters &= (dash & -dash) / 128 - 1;
+    if (len != count_letters (letters)) /* too long, or it contains NULs */
+        return -1;
+    int value = word_find (letters);
+    if (value < 0)
+        value = word_find (to_lower (letters));
+    if (value >= 0)
+        c->p += len;
+    return value;
+}
+
+static bool take_dash (struct word_cursor *c)
+{
+    bool dash = c->p < c->end && *c->p == '-';
+
+    c->p += dash;
+    return dash;
+}
+
+static bool take_triplet (struct word_cursor *c, uint64_t *half)
+{
+    uint64_t sum = 0;
+    uint64_t weight = 1;
+
+    for (int i = 0; i < 3; i++) {
+        if (i > 0 && !take_dash (c))
+            return false;
+        int value = take_word (c);
+        if (value < 0)
+            return false;
+        sum += value * weight;
+        weight *= WORD_COUNT;
+    }
+    *half = sum;
+    return true;
+}
+
+int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
+{
+    struct word_cursor c = { text + at, text + end };
+    uint64_t low, high;
+
+    if (!take_triplet (&c, &low) || !take_dash (&c) || !take_dash (&c))
+        return errset_at (EINVAL, c.p - text, errpos);
+    const char *second = c.p;
+    if (!take_triplet (&c, &high) || c.p != c.end)
+        return errset_at (EINVAL, c.p - text, errpos);
+    if (low > UINT32_MAX || high > UINT32_MAX)
+        return errset_at (ERANGE, low > UINT32_MAX ? at : (size_t)(second - text), errpos);
+    *id = high << 32 | low;
+    return 0;
+}
+
+/* --- emoji: base 576, each digit an emoji (RFC 19, "FLUID Emoji Encoding") ---------------------
+ *
+ * Each digit is one of the 4096 code points whose UTF-8 form is F0 9F xx yy, with six bits each in xx and yy, so both
+ * directions are one look-up in a table.
+ */
+
+#define EMOJI_BYTES 4
+#define SAFE_BYTES (6 * EMOJI_BYTES) /* six digits are less than 2^64 */
+#define POW2 (UINT64_C (1) * EMOJI_COUNT * EMOJI_COUNT)
+#define POW4 (POW2 * POW2)
+
+/* Write a digit. Returns the position of the next one, which is the same position if this is a leading zero. */
+static inline char *put_digit (uint32_t digit, bool counts, char *p)
+{
+    uint32_t text = htole32 (emoji_text[digit]);
+
+    memcpy (p, &text, EMOJI_BYTES);
+    return p + (counts ? EMOJI_BYTES : 0);
+}
+
+/* 576^6 < 2^64 < 576^7. The digits are computed from three numbers, so that none depends on all the others. */
+size_t form_emoji_encode (fluid_t id, char *out)
+{
+    uint32_t upper = id / POW4, middle = id % POW4 / POW2, lower = id % POW4 % POW2;
+    char *p = put_digit (upper / POW2, id >= POW4 * POW2, out);
+
+    p = put_digit (upper % POW2 / EMOJI_COUNT, id >= POW4 * EMOJI_COUNT, p);
+    p = put_digit (upper % EMOJI_COUNT, id >= POW4, p);
+    p = put_digit (middle / EMOJI_COUNT, id >= POW2 * EMOJI_COUNT, p);
+    p = put_digit (middle % EMOJI_COUNT, id >= POW2, p);
+    p = put_digit (lower / EMOJI_COUNT, id >= EMOJI_COUNT, p);
+    p = put_digit (lower % EMOJI_COUNT, true, p);
+    return p - out;
+}
+
+/* The value of the emoji at 's', or -1. */
+static inline int emoji_find (const char *s)
+{
+    uint32_t x;
+
+    memcpy (&x, s, EMOJI_BYTES);
+    x = le32toh (x) ^ UINT32_C (0x80809ff0);
+    unsigned point = (x >> 16 & 0x3f) << 6 | x >> 24;
+    if (x & 0xc0c0ffff || point >= EMOJI_SPAN)
+        return -1;
+    return emoji_value[point] - 1;
+}
+
+int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
+{
+    struct number n = { 0 };
+    size_t i = at;
+
+    do {
+        int value = end - i < EMOJI_BYTES ? -1 : emoji_find (text + i);
+
+        if (value < 0)
+            return errset_at (EINVAL, i, errpos);
+        if (i - at < SAFE_BYTES)
+            n.value = n.value * EMOJI_COUNT + value;
+        else
+            number_push (&n, EMOJI_COUNT, value);
+    } while ((i += EMOJI_BYTES) < end);
+    return number_finish (&n, id, at, errpos);
+}
+
+/* --- the table, and the public functions ------------------------------------------------------ */
 
 #define F_HOOK_UTF8 "\xc6\x92" /* U+0192, small f with hook */
 

@@ -14,8 +14,10 @@
 #ifndef FLUID_FORM_H
 #define FLUID_FORM_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "idtree/fluid.h"
 #include "libutil/errprintf.h"
@@ -40,6 +42,15 @@ int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
 
 size_t form_emoji_encode (fluid_t id, char *out);
 int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
+
+/* The next eight bytes of a text as a number; the first byte is the lowest. */
+static inline uint64_t get_word (const char *text)
+{
+    uint64_t word;
+
+    memcpy (&word, text, sizeof (word));
+    return le64toh (word);
+}
 
 /* The value of digits that may exceed 64 bits. After an overflow the rest must still be checked: a text with a bad
  * digit is EINVAL even if the number before it is too large.

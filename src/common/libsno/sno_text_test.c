@@ -4,7 +4,7 @@
 /* sno_text_test.c - all implementations of the conversion agree, on valid and on invalid input */
 #include <string.h>
 
-#include "libsno/sno_text.c" /* each form by itself */
+#include "libsno/sno.c" /* each form by itself */
 #include "test/tap.h"
 
 static void encode_chosen (const sno_t *id, char *text)

@@ -4,7 +4,7 @@
 /* radix_test.c - sorted arrays are in order and have the same items as before, for any keys */
 #include <stdlib.h>
 
-#include "libsort/radix.h"
+#include "libutil/radix.h"
 #include "test/tap.h"
 
 #define MANY 70000

@@ -19,9 +19,10 @@
  * KiB of stack each, and the time of each is proportional to the number of items. Items with the same key end up in any
  * order.
  */
-#ifndef SORT_RADIX_H
-#define SORT_RADIX_H
+#ifndef LIBUTIL_RADIX_H
+#define LIBUTIL_RADIX_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -113,6 +114,7 @@ RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_
     struct radix_digit digit = { 0 };
     size_t start = 0;
 
+    assert (size <= RADIX_ITEM_MAX);
     if (count <= RADIX_FEW) {
         radix_insertion (items, count, size, key);
         return;
@@ -141,4 +143,4 @@ RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_
     }
 }
 
-#endif /* SORT_RADIX_H */
+#endif /* LIBUTIL_RADIX_H */
