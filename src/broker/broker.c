@@ -582,7 +582,7 @@ static int make_services (struct broker *b, idt_error_t *errp)
     if (!(b->modules = modules_create (&conf, errp)))
         return -1;
     snprintf (b->peer.uuid, sizeof (b->peer.uuid), "%s", b->uuid);
-    if (!(b->h = modules_host_builtin (b->modules, "broker", &b->peer)) || router_peer_add (b->router, &b->peer) < 0
+    if (!(b->h = modules_host_builtin (b->modules, &b->peer)) || router_peer_add (b->router, &b->peer) < 0
         || broker_serve (b) < 0)
         return errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
     return 0;

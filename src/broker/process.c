@@ -14,7 +14,7 @@
 #include <sys/queue.h>
 #include <sys/resource.h>
 
-#include "broker/module/shared.h"
+#include "broker/module/module.h"
 #include "broker/process.h"
 #include "broker/route/usock.h"
 #include "libidtree/reactor/loop.h"

@@ -12,6 +12,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +21,14 @@
 #include "libutil/errprintf.h"
 #include "broker/module/private.h"
 #include "libmsg/access.h"
-#include "libutil/clock.h"
 #include "broker/base/uuid_key.h"
 
-#define MAILBOX_LIMIT 100000 /* waiting events for a thread, or messages from it */
+#define MAX_ASKS 16384       /* requests that wait for one service */
+#define MAX_BYTES (16 << 20) /* memory for them */
 #define QUANTUM 4096         /* bytes of requests served in a requester's turn */
 #define ASK_OVERHEAD 256     /* bytes of memory besides the encoded message */
 
-double module_now (void)
-{
-    return clock_s (CLOCK_MONOTONIC_COARSE);
-}
-
-/* --- waiting messages -------------------------------------------------------------------------------- */
+/* --- waiting messages ---------------------------------------------------------------------------------------- */
 
 static bool has_work (const struct module *m)
 {
@@ -42,7 +38,6 @@ static bool has_work (const struct module *m)
            && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
 }
 
-/* Put the module into the list of modules with messages to pass on, or remove it. */
 void module_check_active (struct module *m)
 {
     bool active = has_work (m);
@@ -110,6 +105,7 @@ void module_forget_messages (struct module *m)
     drr_queue_destroy (m->asks);
     m->asks = NULL;
     module_check_active (m);
+    assert (!m->active);
 }
 
 static void set_ready (struct module *m, const char *uuid, bool ready)
@@ -208,7 +204,7 @@ bool modules_pending (const struct modules *ms)
     return !TAILQ_EMPTY (&ms->active);
 }
 
-/* --- transports -------------------------------------------------------------------------------------- */
+/* --- the handle of a module on the reactor ------------------------------------------------------------------- */
 
 static int inline_send (void *impl, const idt_msg_t *msg)
 {
@@ -256,7 +252,7 @@ void module_detach (struct module *m)
 }
 
 /* For a module in a thread, only its thread uses 'left' until the thread has ended; then module.c takes it. */
-static int keep (void *impl, const void *data, size_t size)
+int module_keep (void *impl, const void *data, size_t size)
 {
     struct module *m = impl;
     void *copy = malloc (size + 1);
@@ -270,7 +266,7 @@ static int keep (void *impl, const void *data, size_t size)
     return 0;
 }
 
-static const void *kept (void *impl, size_t *size)
+const void *module_kept (void *impl, size_t *size)
 {
     struct module *m = impl;
 
@@ -295,164 +291,13 @@ static const struct idt_transport inline_transport = {
     .attr_define = inline_attr_define,
     .overlay_attach = inline_overlay_attach,
     .overlay_covers = inline_overlay_covers,
-    .keep = keep,
-    .kept = kept,
+    .keep = module_keep,
+    .kept = module_kept,
     .log = inline_log,
     .destroy = no_destroy,
 };
 
-/* Add a message to a mailbox. Messages that are bounded by accepted requests have no limit here. */
-static int push (struct mailbox *mb, const idt_msg_t *msg, bool limited)
-{
-    int rc = mailbox_push_new (mb, idt_msg_ref (msg), limited);
-
-    if (rc < 0)
-        idt_msg_unref (msg);
-    return rc;
-}
-
-static int thread_send (void *impl, const idt_msg_t *msg)
-{
-    struct module *m = impl;
-
-    return push (m->out, msg, idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE);
-}
-
-/* The module has taken a request from its mailbox. */
-static void thread_served (void *impl)
-{
-    struct module *m = impl;
-    idt_msg_t *msg;
-
-    if (__atomic_sub_fetch (&m->inside, 1, __ATOMIC_RELAXED) != MODULE_MAX_INSIDE / 2)
-        return;
-    if (!(msg = idt_msg_create (IDT_MSGTYPE_CONTROL)))
-        return;
-    idt_msg_set_control (msg, MODULE_CONTROL_ROOM, 0);
-    if (mailbox_push_new (m->out, msg, false) < 0)
-        idt_msg_unref (msg);
-}
-
-static const idt_msg_t *thread_recv (void *impl)
-{
-    struct module *m = impl;
-
-    return mailbox_pop (m->in);
-}
-
-static int thread_pollfd (void *impl)
-{
-    struct module *m = impl;
-
-    return mailbox_pollfd (m->in);
-}
-
-int module_tell_started (struct module *m, int errnum, const char *text)
-{
-    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
-
-    if (!msg)
-        return -1;
-    idt_msg_set_control (msg, MODULE_CONTROL_STARTED, errnum);
-    if (idt_msg_set_string (msg, text) == 0 && mailbox_push_new (m->out, msg, true) == 0)
-        return 0;
-    idt_msg_unref (msg);
-    return -1;
-}
-
-static int thread_started (void *impl, int errnum, const char *text)
-{
-    return module_tell_started (impl, errnum, text);
-}
-
-/* A module that has only idt_mod_main counts as started when its reactor runs; other modules report their start. */
-static void thread_runs (void *impl)
-{
-    struct module *m = impl;
-
-    if (!m->def && !m->told)
-        m->told = module_tell_started (m, 0, "") == 0;
-}
-
-static const struct idt_transport thread_transport = {
-    .send = thread_send,
-    .recv = thread_recv,
-    .served = thread_served,
-    .pollfd = thread_pollfd,
-    .started = thread_started,
-    .runs = thread_runs,
-    .keep = keep,
-    .kept = kept,
-    .destroy = no_destroy,
-};
-
-/* --- the shared thread ------------------------------------------------------------------------------- */
-
-/* The value of an attribute that a module has read, kept until it reads the attribute again. */
-struct error_text {
-    struct error_text *next;
-    char *value;
-    char name[];
-};
-
-static struct error_text *find_text (struct module *m, const char *name)
-{
-    struct error_text *t = m->texts;
-    size_t size = strlen (name) + 1;
-
-    while (t && strcmp (t->name, name) != 0)
-        t = t->next;
-    if (t || !(t = calloc (1, sizeof (*t) + size)))
-        return t;
-    memcpy (t->name, name, size);
-    t->next = m->texts;
-    m->texts = t;
-    return t;
-}
-
-void module_free_texts (struct module *m)
-{
-    struct error_text *t;
-
-    while ((t = m->texts)) {
-        m->texts = t->next;
-        free (t->value);
-        free (t);
-    }
-}
-
-static const char *shared_attr_get (void *impl, const char *name)
-{
-    struct module *m = impl;
-    char *value = attr_read (m->attrs, name);
-    struct error_text *t = value ? find_text (m, name) : NULL;
-
-    if (!t) {
-        free (value);
-        return NULL;
-    }
-    free (t->value);
-    return t->value = value;
-}
-
-static const char *shared_attr_define (void *impl, const char *name, const char *value)
-{
-    struct module *m = impl;
-
-    return attr_default (m->attrs, name, value, NULL) ? shared_attr_get (impl, name) : NULL;
-}
-
-static const struct idt_transport shared_transport = {
-    .send = thread_send,
-    .served = thread_served,
-    .attr_get = shared_attr_get,
-    .attr_define = shared_attr_define,
-    .keep = keep,
-    .kept = kept,
-    .destroy = no_destroy,
-};
-
-/* --- the router's way to a module --------------------------------------------------------------------- */
+/* --- peers and handles --------------------------------------------------------------------------------------- */
 
 static void note (struct module *m)
 {
@@ -478,10 +323,8 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
         return errset (EPIPE);
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         return enqueue_ask (m, msg);
-    return push (m->in, msg, idt_msg_type (msg) == IDT_MSGTYPE_EVENT);
+    return module_push (m->in, msg, idt_msg_type (msg) == IDT_MSGTYPE_EVENT);
 }
-
-/* --- peers and handles --------------------------------------------------------------------------------- */
 
 int module_make_peer (struct module *m)
 {
@@ -491,24 +334,13 @@ int module_make_peer (struct module *m)
     return uuid_make (m->own.uuid) < 0 ? -1 : router_peer_add (m->ms->conf.router, m->peer);
 }
 
-static int make_mailboxes (struct module *m)
-{
-    if (m->shared)
-        return shared_make_mailboxes (m->ms->conf.shared, m, MAILBOX_LIMIT);
-    m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref);
-    m->out = m->in ? mailbox_create (MAILBOX_LIMIT, idt_msg_unref) : NULL;
-    return m->out ? 0 : -1;
-}
-
 int module_make_handle (struct module *m)
 {
     const struct idt_transport *transport = &inline_transport;
 
-    if (m->threaded)
-        transport = m->shared ? &shared_transport : &thread_transport;
-    if (!(m->asks = drr_queue_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES)))
+    if (!(m->asks = drr_queue_create (QUANTUM, MAX_ASKS, MAX_BYTES)))
         return -1;
-    if (m->threaded && make_mailboxes (m) < 0)
+    if (m->threaded && !(transport = module_thread_prepare (m)))
         return -1;
     if (!(m->h = idt_handle_create (transport, m)) || idt_handle_set_module (m->h, m->name) < 0)
         return -1;

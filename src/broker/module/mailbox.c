@@ -14,6 +14,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -98,6 +99,7 @@ void *bell_next (struct bell *b)
         stop_ringing (b, mb);
     else
         flag_lower (&b->flag);
+    assert (b->flag.up || TAILQ_EMPTY (&b->ringing));
     pthread_mutex_unlock (&b->lock);
     return mb ? mb->arg : NULL;
 }
@@ -142,6 +144,7 @@ void bell_destroy (struct bell *b)
     if (!b)
         return;
     int saved_errno = errno;
+    assert (TAILQ_EMPTY (&b->ringing));
     pthread_mutex_destroy (&b->lock);
     close (b->flag.fd);
     free (b);
@@ -186,6 +189,7 @@ const idt_msg_t *mailbox_pop (struct mailbox *mb)
         flag_lower (&mb->flag);
     if (msg && mb->flag.fd < 0 && (mb->queue.count > 0 || closed))
         ring (mb);
+    assert (mb->flag.fd < 0 || mb->flag.up == (msg || closed));
     pthread_mutex_unlock (&mb->lock);
     if (!msg)
         errno = closed ? EPIPE : EAGAIN;
@@ -241,6 +245,7 @@ void mailbox_destroy (struct mailbox *mb)
         mb->drop (msg);
     fifo_fini (&mb->queue);
     mailbox_mute (mb);
+    assert (!mb->rings && mb->queue.count == 0);
     pthread_cond_destroy (&mb->came);
     pthread_mutex_destroy (&mb->lock);
     if (mb->flag.fd >= 0)

@@ -1,33 +1,190 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module.c - modules: load, start, stop, forget (RFC 5)
+/* module.c - modules: find, load, unload, list (RFC 5)
  *
- * To end a module in a thread, the broker closes its mailbox 'in'; the thread closes 'out' when it has ended.
+ * A loaded module is a peer of the router with the service of its name. It is in the list until it has ended, or, on the
+ * reactor, until it begins to end. thread.c has what only modules in threads need.
  */
 #include "config.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "broker/module/private.h"
-#include "libutil/clock.h"
+#include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
 
-#define JOIN_TIMEOUT 5 /* seconds until a thread that does not end is left behind */
+#define MAX_MODULES 64 /* of a broker */
+#define MAX_ARGS 64    /* of a module */
 
-/* --- the end of a module -------------------------------------------------------------------------------- */
+/* --- files --------------------------------------------------------------------------------------------------- */
 
-static void free_args (struct module *m)
+/* The file of a module: 'path' itself, or NAME.so in a folder of module.path. The caller frees the result. */
+static char *find_file (struct modules *ms, const char *path)
 {
-    for (int i = 0; i < m->argc; i++)
-        free (m->argv[i]);
-    free (m->argv);
+    const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
+    char *file;
+
+    if (strchr (path, '/'))
+        return access (path, R_OK) == 0 ? strdup (path) : NULL;
+    while (search && *search) {
+        int len = strcspn (search, ":");
+
+        if (asprintf (&file, "%.*s/%s.so", len, search, path) < 0)
+            return NULL;
+        if (access (file, R_OK) == 0)
+            return file;
+        free (file);
+        search += len + (search[len] == ':');
+    }
+    return errset_null (ENOENT);
 }
+
+/* The name of a module: the name of its file without folder and ".so". */
+static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME + 1])
+{
+    const char *base = strrchr (file, '/');
+    size_t len;
+
+    if (!name)
+        name = base ? base + 1 : file;
+    len = strlen (name);
+    if (len > 3 && strcmp (name + len - 3, ".so") == 0)
+        len -= 3;
+    if (len == 0 || len > MODULE_MAX_NAME || strcspn (name, ". ") < len)
+        return -1;
+    memcpy (buf, name, len);
+    buf[len] = '\0';
+    return 0;
+}
+
+static struct module *find (struct modules *ms, const char *name)
+{
+    struct module *m = zlistx_first (ms->list);
+
+    while (m && strcmp (m->name, name) != 0)
+        m = zlistx_next (ms->list);
+    return m;
+}
+
+bool modules_has_file (struct modules *ms, const char *path)
+{
+    char *file = find_file (ms, path);
+    bool found = file;
+
+    free (file);
+    return found;
+}
+
+bool modules_may_want (struct modules *ms, const char *attribute)
+{
+    char name[MODULE_MAX_NAME + 1];
+    size_t len = strcspn (attribute, "./");
+    struct module *m;
+    char *file;
+    bool found;
+
+    if (attribute[len] != '.' || len > MODULE_MAX_NAME)
+        return false;
+    snprintf (name, sizeof (name), "%.*s", (int)len, attribute);
+    file = find_file (ms, name);
+    m = find (ms, name);
+    found = file && (!m || m->status == MODULE_STARTING);
+    free (file);
+    return found;
+}
+
+static bool is_from (const struct module *m, const char *path)
+{
+    struct stat own, other;
+
+    return strcmp (m->path, path) == 0
+           || (stat (m->path, &own) == 0 && stat (path, &other) == 0 && own.st_dev == other.st_dev
+               && own.st_ino == other.st_ino);
+}
+
+static bool has_name_of_file (const struct module *m)
+{
+    char name[MODULE_MAX_NAME + 1];
+
+    return name_of (m->path, NULL, name) == 0 && strcmp (m->name, name) == 0;
+}
+
+/* Copy the arguments for the module, without "--thread", which is for the broker. */
+static int copy_args (struct module *m, int argc, char **argv, bool *thread)
+{
+    if (!(m->argv = calloc (argc + 1, sizeof (m->argv[0]))))
+        return -1;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp (argv[i], "--thread") == 0)
+            *thread = true;
+        else if (!(m->argv[m->argc++] = strdup (argv[i])))
+            return -1;
+    }
+    return 0;
+}
+
+/* Explain a file without idt_mod_main. Flux's broker calls mod_main () with a handle of its own, so a module with only
+ * that function is not called.
+ */
+static int no_module (const struct module *m, idt_error_t *errp)
+{
+    if (dlsym (m->dso, "mod_main"))
+        return errsetf (errp, EINVAL,
+                        "%.100s is a module for Flux's broker, not for idtree's: it has mod_main, but no idt_mod_main "
+                        "(idtree/module.h)",
+                        m->path);
+    return errsetf (errp, EINVAL, "%.100s is not a module: it has no idt_mod_main (idtree/module.h)", m->path);
+}
+
+static int open_dso (struct module *m, bool thread, idt_error_t *errp)
+{
+    if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL)))
+        return errsetf (errp, EINVAL, "the file cannot be loaded as a module: %s", dlerror ());
+    m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "idt_mod_main");
+    m->def = dlsym (m->dso, "idt_module");
+    if (!m->mod_main)
+        return no_module (m, errp);
+    m->threaded = thread || !m->def || m->def->threaded;
+    m->shared = !thread && m->def && m->def->shared;
+    return 0;
+}
+
+static int no_file (struct modules *ms, const char *path, idt_error_t *errp)
+{
+    const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
+
+    if (strchr (path, '/'))
+        return errsetf (errp, ENOENT, "the broker finds no such file");
+    return errsetf (errp, ENOENT, "module not found in search path: there is no %s.so in %s (module.path)", path,
+                    search ? search : "?");
+}
+
+static int open_file (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
+{
+    bool thread = false;
+
+    if (!(m->path = find_file (m->ms, path)))
+        return no_file (m->ms, path, errp);
+    if (name_of (m->path, name, m->name) < 0)
+        return errsetf (errp, EINVAL, "'%s' is not a valid name for a module", name ? name : path);
+    if (find (m->ms, m->name))
+        return errsetf (errp, EEXIST, "a module %s is loaded already: remove it first, or give this one another name",
+                        m->name);
+    if (copy_args (m, argc, argv, &thread) < 0)
+        return -1;
+    return open_dso (m, thread, errp);
+}
+
+/* --- the end of a module ------------------------------------------------------------------------------------- */
 
 void module_destroy (struct module *m)
 {
@@ -37,16 +194,14 @@ void module_destroy (struct module *m)
         return;
     module_detach (m);
     idt_msg_unref (m->loader);
-    idt_watcher_destroy (m->w);
     module_forget_messages (m);
     idt_close (m->h);
-    mailbox_destroy (m->in);
-    mailbox_destroy (m->out);
-    module_free_texts (m);
+    module_thread_fini (m);
     if (m->dso)
         dlclose (m->dso);
-    free_args (m);
-    attrs_destroy (m->attrs);
+    for (int i = 0; i < m->argc; i++)
+        free (m->argv[i]);
+    free (m->argv);
     free (m->kept_copy);
     free (m->left);
     free (m->path);
@@ -75,10 +230,11 @@ static void leave (struct module *m)
         absents_resume (m->ms->absents, m->name);
 }
 
-static void forget (struct module *m)
+void module_forget (struct module *m)
 {
     struct modules *ms = m->ms;
 
+    assert (ms && m->peer);
     unlist (m);
     event_forget (ms->conf.event, m->peer);
     router_peer_remove (ms->conf.router, m->peer);
@@ -94,17 +250,29 @@ static void forget (struct module *m)
  */
 static void stop_inline (struct module *m)
 {
+    assert (!m->threaded && !m->stopping);
     unlist (m);
     m->stopping = true;
     m->def->fini (m->h, m->ctx);
     module_detach (m);
     while (modules_turn (m->ms))
         ;
-    forget (m);
+    module_forget (m);
     module_destroy (m);
 }
 
-/* --- the start of a module in a thread ------------------------------------------------------------------- */
+/* Make a module end. A module on the reactor is destroyed immediately. */
+static void stop (struct module *m)
+{
+    if (!m->threaded) {
+        stop_inline (m);
+        return;
+    }
+    m->stopping = true;
+    mailbox_close (m->in);
+}
+
+/* --- the start of a module ----------------------------------------------------------------------------------- */
 
 const char *modules_starting (struct modules *ms)
 {
@@ -115,13 +283,11 @@ const char *modules_starting (struct modules *ms)
     return m ? m->name : NULL;
 }
 
-/* Report the result of a start to the requester or the broker. If the module is already stopping, the broker gets no
- * report.
- */
-static void started (struct module *m, int errnum, const char *text)
+void module_started (struct module *m, int errnum, const char *text)
 {
     struct modules *ms = m->ms;
 
+    assert (ms && !m->left_behind);
     m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
     if (errnum == 0)
         absents_end (ms->absents, m->name);
@@ -140,154 +306,6 @@ static void started (struct module *m, int errnum, const char *text)
     m->loader = NULL;
 }
 
-/* Handle a message from a thread. Control messages are for the host: the result of the start, and room for requests. */
-static void from_thread (struct module *m, idt_msg_t *msg)
-{
-    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
-        module_sent (m, msg);
-        return;
-    }
-    if (idt_msg_control_type (msg) == MODULE_CONTROL_ROOM)
-        module_check_active (m);
-    else if (m->status == MODULE_STARTING || idt_msg_control_status (msg) != 0)
-        started (m, idt_msg_control_status (msg), idt_msg_string (msg));
-    idt_msg_unref (msg);
-}
-
-/* --- threads ------------------------------------------------------------------------------------------------ */
-
-/* Handle messages of the thread until it has ended. Returns false after JOIN_TIMEOUT, or immediately if another module
- * blocks the shared thread.
- */
-static bool hear_out (struct module *m)
-{
-    bool stuck = m->shared && shared_is_stuck (m->ms->conf.shared);
-    double until = module_now () + (stuck ? 0 : JOIN_TIMEOUT);
-    const idt_msg_t *msg;
-
-    for (;;) {
-        while ((msg = mailbox_pop (m->out)))
-            from_thread (m, (idt_msg_t *)msg);
-        if (errno == EPIPE)
-            return true;
-        if (!mailbox_wait (m->out, until - module_now ()))
-            return false;
-    }
-}
-
-/* Leave behind a module that does not end. Its thread may still use the module, but not the broker. In the shared
- * thread the module is freed when it has ended; in a thread of its own it is never freed.
- */
-static void leave_behind (struct module *m)
-{
-    log_printf (m->ms->conf.log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
-    __atomic_store_n (&m->left_behind, true, __ATOMIC_RELAXED);
-    if (m->shared)
-        shared_leave_behind (m->ms->conf.shared);
-    else
-        idt_watcher_stop (m->w);
-    module_forget_messages (m);
-    forget (m);
-    m->ms = NULL;
-}
-
-/* The errno with which a module in a thread has ended. */
-static int join (struct module *m)
-{
-    void *result = NULL;
-
-    if (m->shared)
-        return m->result;
-    pthread_join (m->thread, &result);
-    return (int)(intptr_t)result;
-}
-
-/* The module ended before it reported its start. That is no error for a module with only idt_mod_main. */
-static void ended_early (struct module *m, int errnum)
-{
-    idt_error_t error;
-
-    if (errnum == 0 && !m->def) {
-        started (m, 0, "");
-        return;
-    }
-    errprintf (&error, "%s ended before it ran: %s", m->name, strerror (errnum ? errnum : EIO));
-    started (m, errnum ? errnum : EIO, error.text);
-}
-
-static void thread_ended (struct module *m)
-{
-    int errnum;
-
-    if (!hear_out (m)) {
-        leave_behind (m);
-        return;
-    }
-    errnum = join (m);
-    if (m->status == MODULE_STARTING)
-        ended_early (m, errnum);
-    else if (errnum && m->status == MODULE_RUNNING)
-        log_printf (m->ms->conf.log, LOG_ERR, "module", "%s ended with an error: %s", m->name, strerror (errnum));
-    forget (m);
-    module_destroy (m);
-}
-
-void module_heard (struct module *m)
-{
-    const idt_msg_t *msg = mailbox_pop (m->out);
-
-    if (msg)
-        from_thread (m, (idt_msg_t *)msg);
-    else if (errno == EPIPE)
-        thread_ended (m);
-}
-
-static void thread_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    struct module *m = arg;
-    uint64_t until = clock_us (CLOCK_MONOTONIC) + MODULE_TURN_US;
-    const idt_msg_t *msg;
-
-    while (clock_us (CLOCK_MONOTONIC) < until) {
-        if (!(msg = mailbox_pop (m->out))) {
-            if (errno == EPIPE)
-                thread_ended (m);
-            return;
-        }
-        from_thread (m, (idt_msg_t *)msg);
-    }
-}
-
-static void *thread_main (void *arg)
-{
-    struct module *m = arg;
-    int rc = m->mod_main (m->h, m->argc, m->argv);
-    int errnum = rc < 0 ? (errno ? errno : EIO) : 0;
-
-    mailbox_close (m->out);
-    return (void *)(intptr_t)errnum;
-}
-
-static int start_thread (struct module *m, idt_error_t *errp)
-{
-    int rc;
-
-    if (m->shared) {
-        m->attrs = attrs_ref (m->ms->conf.attrs);
-        m->status = MODULE_STARTING;
-        return shared_start (m->ms->conf.shared, m, errp);
-    }
-    if (!(m->w = idt_fd_watcher_create (m->ms->conf.reactor, mailbox_pollfd (m->out), IDT_POLLIN, thread_cb, m)))
-        return errprintf (errp, "out of memory");
-    if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0)
-        return errsetf (errp, rc, "cannot start a thread: %s", strerror (rc));
-    idt_watcher_start (m->w);
-    m->status = MODULE_STARTING;
-    return 0;
-}
-
-/* --- loading, unloading ------------------------------------------------------------------------------------- */
-
 static int start (struct module *m, idt_error_t *errp)
 {
     if (module_make_peer (m) < 0 || router_service_add (m->ms->conf.router, m->name, m->peer) < 0)
@@ -295,7 +313,7 @@ static int start (struct module *m, idt_error_t *errp)
                                : errprintf (errp, "service %s cannot be registered: %s", m->name, strerror (errno));
     if (module_make_handle (m) < 0)
         return errprintf (errp, "cannot make a handle: %s", strerror (errno));
-    return m->threaded ? start_thread (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
+    return m->threaded ? module_thread_start (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
 }
 
 /* Get the handover of the last load. A thread gets a copy, because it may be left behind before it has started. */
@@ -312,7 +330,7 @@ static int get_kept (struct module *m)
 
 static int load (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
 {
-    if (module_open (m, path, name, argc, argv, errp) < 0)
+    if (open_file (m, path, name, argc, argv, errp) < 0)
         return -1;
     if (get_kept (m) < 0 || start (m, errp) < 0) {
         int saved_errno = errno;
@@ -343,8 +361,8 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
 {
     struct module *m;
 
-    if (zlistx_size (ms->list) >= MODULES_MAX)
-        return errsetf (errp, ENOSPC, "%d modules are loaded, which is the limit", MODULES_MAX);
+    if (zlistx_size (ms->list) >= MAX_MODULES)
+        return errsetf (errp, ENOSPC, "%d modules are loaded, which is the limit", MAX_MODULES);
     if (!(m = calloc (1, sizeof (*m))))
         return errprintf (errp, "out of memory");
     m->ms = ms;
@@ -362,15 +380,65 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
     return 0;
 }
 
-/* Make a module end. A module on the reactor is destroyed immediately. */
-static void stop (struct module *m)
+/* --- module.list, module.load, module.remove ----------------------------------------------------------------- */
+
+static void append_service (const char *name, void *arg)
 {
-    if (!m->threaded) {
-        stop_inline (m);
+    json_add_new (arg, json_string (name));
+}
+
+static json_t *describe (struct module *m)
+{
+    json_t *services = json_array ();
+
+    router_service_foreach (m->ms->conf.router, m->peer, append_service, &services);
+    return json_pack ("{s:s s:s s:i s:i s:o s:i s:i}", "name", m->name, "path", m->path, "idle",
+                      (int)(module_now () - m->used), "status", m->stopping ? MODULE_STOPPING : m->status, "services",
+                      services, "sendqueue", m->out ? (int)mailbox_count (m->out) : 0, "recvqueue",
+                      m->in ? (int)mailbox_count (m->in) : 0);
+}
+
+static void list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct modules *ms = arg;
+    json_t *mods = json_array ();
+
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        json_add_new (&mods, describe (m));
+    idt_respond_pack (h, msg, "{s:o}", "mods", mods);
+}
+
+/* The strings of a JSON array, in 'argv' (borrowed). Returns their number, or -1 with 'errp' filled. */
+static int get_args (json_t *args, char *argv[MAX_ARGS], idt_error_t *errp)
+{
+    size_t n = args ? json_array_size (args) : 0;
+
+    errno = EPROTO;
+    if (args && !json_is_array (args))
+        return errprintf (errp, "args must be an array of strings");
+    if (n > MAX_ARGS)
+        return errprintf (errp, "%zu arguments are too many: the limit is %d", n, MAX_ARGS);
+    for (size_t i = 0; i < n; i++)
+        if (!(argv[i] = (char *)json_string_value (json_array_get (args, i))))
+            return errprintf (errp, "args must be an array of strings");
+    return n;
+}
+
+static void load_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    const char *path, *name = NULL;
+    json_t *o, *args = NULL;
+    char *argv[MAX_ARGS];
+    idt_error_t err = { "" };
+    int argc;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s?s s?o}", "path", &path, "name", &name, "args", &args) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    m->stopping = true;
-    mailbox_close (m->in);
+    if ((argc = get_args (args, argv, &err)) < 0 || modules_load (arg, msg, path, name, argc, argv, &err) < 0)
+        idt_respond_error (h, msg, errno, err.text[0] ? err.text : NULL);
+    json_decref (o);
 }
 
 /* Find a module by name or by the path of its file. If several have the same file, it is the one with the name of the
@@ -381,14 +449,14 @@ static struct module *find_to_remove (struct modules *ms, const char *name)
     struct module *found = NULL;
 
     if (!strchr (name, '/'))
-        return modules_find (ms, name);
+        return find (ms, name);
     for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
-        if (module_is_from (m, name) && (!found || module_has_name_of_file (m)))
+        if (is_from (m, name) && (!found || has_name_of_file (m)))
             found = m;
     return found;
 }
 
-int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request)
+static int remove_module (struct modules *ms, const char *name, const idt_msg_t *request)
 {
     struct module *m = find_to_remove (ms, name);
 
@@ -399,36 +467,72 @@ int modules_remove (struct modules *ms, const char *name, const idt_msg_t *reque
     return 0;
 }
 
-/* --- the broker's own services ------------------------------------------------------------------------- */
+static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    const char *name;
+    idt_error_t err;
+    json_t *o;
 
-idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer)
+    if (idt_msg_unpack (msg, &o, &err, "{s:s}", "name", &name) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if (remove_module (arg, name, msg) < 0)
+        idt_respond_error (h, msg, errno, "no such module is loaded (idtree module list shows the loaded ones)");
+    json_decref (o);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "module.list", list_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "module.load", load_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "module.remove", remove_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+int modules_serve (struct modules *ms, idt_t *h)
+{
+    return idt_handlers_add (h, handlers, ms);
+}
+
+/* --- figures ------------------------------------------------------------------------------------------------- */
+
+void modules_each_telling (struct modules *ms, bool brief, void (*each) (const char *name, void *arg), void *arg)
+{
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        if (m->status == MODULE_RUNNING && !m->stopping && !m->tells_nothing && !(brief && m->quiet)) {
+            m->asked_at = m->given;
+            each (m->name, arg);
+        }
+}
+
+/* A quiet module has got no message since, except the request for figures. */
+void modules_told (struct modules *ms, const char *name, enum module_report report)
+{
+    struct module *m = find (ms, name);
+
+    if (!m)
+        return;
+    m->tells_nothing = m->tells_nothing || report == MODULES_NOTHING;
+    m->quiet = report == MODULES_QUIET && m->given == m->asked_at + 1;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------------- */
+
+idt_t *modules_host_builtin (struct modules *ms, struct peer *peer)
 {
     struct module *m = calloc (1, sizeof (*m));
 
     if (!m)
         return NULL;
     m->ms = ms;
-    snprintf (m->name, sizeof (m->name), "%s", name);
+    strcpy (m->name, "broker");
     if (module_make_builtin (m, peer) < 0) {
-        module_forget_messages (m);
-        idt_close (m->h);
-        free (m);
+        module_destroy (m);
         return NULL;
     }
     ms->builtin = m;
     return m->h;
 }
-
-static void close_builtin (struct modules *ms)
-{
-    if (!ms->builtin)
-        return;
-    router_peer_remove (ms->conf.router, ms->builtin->peer);
-    module_destroy (ms->builtin);
-    ms->builtin = NULL;
-}
-
-/* --- life ------------------------------------------------------------------------------------------------- */
 
 struct modules *modules_create (const struct modules_conf *conf, idt_error_t *errp)
 {
@@ -464,8 +568,17 @@ void modules_stop (struct modules *ms)
 
         stop (m);
         if (threaded)
-            thread_ended (m);
+            module_thread_end (m);
     }
+}
+
+static void close_builtin (struct modules *ms)
+{
+    if (!ms->builtin)
+        return;
+    router_peer_remove (ms->conf.router, ms->builtin->peer);
+    module_destroy (ms->builtin);
+    ms->builtin = NULL;
 }
 
 void modules_destroy (struct modules *ms)

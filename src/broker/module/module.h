@@ -11,14 +11,15 @@
 #define BROKER_MODULE_H
 
 #include <idtree/module.h>
+#include <idtree/reactor.h>
 
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
 #include "broker/overlay/overlay.h"
-#include "broker/module/shared.h"
 #include "broker/route/router.h"
 
 struct modules;
+struct shared;
 
 struct modules_ops {
     /* A module sends a message (steals the reference). */
@@ -30,8 +31,6 @@ struct modules_ops {
     /* The next messages come from the shared thread. */
     void (*woke) (void *arg);
 };
-
-#define MODULES_MAX 64
 
 struct modules_conf {
     idt_reactor_t *reactor;
@@ -85,7 +84,7 @@ bool modules_may_want (struct modules *ms, const char *attribute);
 /* Make an inline handle for the broker's own services, with a peer that the caller provides. modules_destroy () closes
  * it. NULL with errno set.
  */
-idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
+idt_t *modules_host_builtin (struct modules *ms, struct peer *peer);
 
 /* Pass on messages to and from modules, for at most MODULE_TURN_US. Called before the reactor sleeps. Returns whether
  * there were any.
@@ -100,5 +99,20 @@ bool modules_pending (const struct modules *ms); /* messages wait */
 
 /* Serve module.list, module.load, module.remove on the broker's own handle. */
 int modules_serve (struct modules *ms, idt_t *h);
+
+/* --- the thread that modules of all brokers of a process share -------------------------------------------- */
+
+/* For modules that compute for long but never block (IDT_MODULE_SHARED ()). The thread has a reactor, of which each
+ * module has a view. For any number of modules it needs two descriptors, and one more for epoll.
+ */
+/* The thread starts with the first module. 'r' is the reactor of the brokers, in the calling thread. NULL with errno
+ * set.
+ */
+struct shared *shared_create (idt_reactor_t *r);
+
+/* End the thread; its modules must be unloaded before. If a module was left behind, the thread stays until the process
+ * ends.
+ */
+void shared_destroy (struct shared *s);
 
 #endif /* BROKER_MODULE_H */

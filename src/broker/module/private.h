@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - declarations that the files of modules share
+/* private.h - one module of a broker: an object of three files
  *
- *   serve.c   module.list, module.load, module.remove
- *   module.c  load, start, stop, forget
- *   load.c    finds a module by name, and opens its file: name, arguments, shared object
- *   host.c    the paths of messages to and from a module
- *   shared.c  the thread that modules of a process share
+ *   module.c  finds, loads, unloads, lists it
+ *   host.c    messages to and from it, and its handle on the reactor
+ *   thread.c  its thread: one of its own, or the one that modules of a process share
  */
 #ifndef BROKER_MODULE_PRIVATE_H
 #define BROKER_MODULE_PRIVATE_H
@@ -16,27 +14,17 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "broker/route/module_handover.h"
-#include "broker/module/module.h"
-#include "libidtree/transport.h"
-#include "libutil/queue/fifo.h"
 #include "broker/module/mailbox.h"
+#include "broker/module/module.h"
+#include "broker/route/module_handover.h"
+#include "libidtree/transport.h"
+#include "libutil/clock.h"
 #include "libutil/queue/drr_queue.h"
+#include "libutil/queue/fifo.h"
 
-#define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64
 #define MODULE_TURN_US 50     /* time for messages of modules before the reactor polls sockets */
-#define MODULE_MAX_ASKS 16384 /* requests that wait for one service */
-#define MODULE_MAX_BYTES (16 << 20)
 #define MODULE_MAX_INSIDE 256 /* requests in the mailbox of a thread */
-
-/* Control messages between a thread and its host, and to the shared thread. */
-enum module_control {
-    MODULE_CONTROL_STARTED = 0,
-    MODULE_CONTROL_ROOM = 1,
-    MODULE_CONTROL_BEGIN = 2,
-    MODULE_CONTROL_END = 3,
-};
 
 /* Module status as in module.list (RFC 5). */
 enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
@@ -53,7 +41,7 @@ struct module {
     bool threaded;
     bool shared;        /* in the thread that several modules share */
     bool attached;      /* to the overlay */
-    bool stopping;      /* is ending: gets no messages, and is no longer in the list */
+    bool stopping;      /* is ending: gets no messages; one on the reactor is no longer in the list */
     bool tells_nothing; /* has no figures (NAME.metrics) */
     bool quiet;         /* has only zeros until it gets a message */
     uint64_t given;     /* messages that it got, and that count at the last request for figures */
@@ -67,8 +55,8 @@ struct module {
     size_t left_size;
     double used; /* time of its last message, seconds */
     /* Waiting messages; host.c has the order. */
-    struct fifo said;       /* sent by an inline module */
-    struct fifo replies;    /* responses and events for an inline module */
+    struct fifo said;       /* sent by a module on the reactor */
+    struct fifo replies;    /* responses and events for a module on the reactor */
     struct drr_queue *asks; /* requests for it, by requester */
     int inside;             /* requests in the thread; atomic */
     bool active;            /* in the list of modules with messages to pass on */
@@ -83,8 +71,8 @@ struct module {
     idt_reactor_t *view;
     struct attrs *attrs; /* the broker's, to read */
     bool begun;
-    int result;               /* errno with which it ended; 0: no error */
-    struct error_text *texts; /* values of attributes that it has read */
+    int result;              /* errno with which it ended; 0: no error */
+    struct attr_text *texts; /* values of attributes that it has read */
     enum module_status status;
     const idt_msg_t *loader;  /* request to load it, answered after its start or failure */
     const idt_msg_t *remover; /* request to unload it, answered when it has ended */
@@ -104,33 +92,23 @@ struct modules {
     uint64_t max_json; /* bytes of a request that is parsed on the reactor */
 };
 
-double module_now (void); /* seconds */
+static inline double module_now (void) /* seconds */
+{
+    return clock_s (CLOCK_MONOTONIC_COARSE);
+}
 
 /* --- module.c ---------------------------------------------------------------------------------- */
 
-/* Begin to unload a module, by name or by the path of its file; 'request' is answered when the module has ended.
- * Returns 0, or -1 with errno ENOENT.
+/* Report the result of a start to the requester or the broker. If the module is already stopping, the broker gets no
+ * report.
  */
-int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
+void module_started (struct module *m, int errnum, const char *text);
 
-/* Handle a message, or the end, of a module in the shared thread. This may destroy the module. */
-void module_heard (struct module *m);
+/* A module has ended, or is left behind: the broker no longer knows it. */
+void module_forget (struct module *m);
 
-/* Only when its thread no longer uses it. */
+/* Only when its thread no longer uses it. NULL is fine; keeps errno. */
 void module_destroy (struct module *m);
-
-/* --- load.c ------------------------------------------------------------------------------- */
-
-struct module *modules_find (struct modules *ms, const char *name); /* NULL: not loaded */
-
-/* Find the module's file, name and arguments, and open it. Returns 0, or -1 with errno set and 'errp' filled as
- * modules_load (); the caller destroys the module in both cases.
- */
-int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
-
-/* Whether it was loaded from the file 'path'; whether its name is the name of its file. */
-bool module_is_from (const struct module *m, const char *path);
-bool module_has_name_of_file (const struct module *m);
 
 /* --- host.c --------------------------------------------------------------------------------- */
 
@@ -141,9 +119,6 @@ int module_make_handle (struct module *m);
 /* The same for the broker's own services, with the caller's peer. */
 int module_make_builtin (struct module *m, struct peer *peer);
 
-/* Report the result of a start from the module's thread to the broker. Returns 0, or -1 with errno set. */
-int module_tell_started (struct module *m, int errnum, const char *text);
-
 /* Pass on a message that a module sent (steals the reference, which is the only one). */
 void module_sent (struct module *m, idt_msg_t *msg);
 
@@ -153,20 +128,33 @@ void module_forget_messages (struct module *m);
 /* Must be called when the messages that wait for a module, or its room for them, have changed. */
 void module_check_active (struct module *m);
 
-/* Free the values of attributes that it has read. */
-void module_free_texts (struct module *m);
-
 /* Detach the module from the overlay, before the code of its callbacks is unmapped. */
 void module_detach (struct module *m);
 
-/* --- shared.c -------------------------------------------------------------------------------- */
+/* Functions of a transport: store the handover that a module leaves; get the one that it got. */
+int module_keep (void *impl, const void *data, size_t size);
+const void *module_kept (void *impl, size_t *size);
 
-/* Make the mailboxes of a module in the shared thread; start it there. Return 0, or -1 with errno set. */
-int shared_make_mailboxes (struct shared *s, struct module *m, size_t limit);
-int shared_start (struct shared *s, struct module *m, idt_error_t *errp);
+/* --- thread.c -------------------------------------------------------------------------------- */
 
-/* A module does not end: its data stays until it does, and the thread counts as stuck. */
-void shared_leave_behind (struct shared *s);
-bool shared_is_stuck (const struct shared *s);
+/* Make the mailboxes of a module in a thread. Returns its transport, or NULL with errno set. */
+const struct idt_transport *module_thread_prepare (struct module *m);
+
+/* Start it in its thread, which reports the result: module_started (). Returns 0, or -1 with errno set and 'errp'
+ * filled.
+ */
+int module_thread_start (struct module *m, idt_error_t *errp);
+
+/* Destroy a module whose mailbox 'in' is closed when its thread has ended, or leave it behind if that takes too long.
+ */
+void module_thread_end (struct module *m);
+
+/* Free what a thread of the module used. */
+void module_thread_fini (struct module *m);
+
+/* Add a message to a mailbox. Messages that are bounded by accepted requests have no limit here. Returns 0, or -1 as
+ * mailbox_push_new ().
+ */
+int module_push (struct mailbox *mb, const idt_msg_t *msg, bool limited);
 
 #endif /* BROKER_MODULE_PRIVATE_H */
