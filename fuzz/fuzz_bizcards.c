@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "broker/boot/method.h"
+#include "broker/boot/boot.h"
 #include "fuzz.h"
 
 /* One line is one packet: an answer is one line, and the next one is read after the next request. */

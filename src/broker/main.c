@@ -17,10 +17,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "broker/base/files.h"
+#include "broker/base/plan.h"
 #include "broker/base/quorum.h"
-#include "broker/boot/choose.h"
 #include "broker/boot/method.h"
+#include "broker/boot/traces.h"
 #include "broker/boot/zygote.h"
 #include "broker/broker.h"
 #include "broker/conffile.h"
@@ -445,7 +445,7 @@ static void tell_checked (const char *path, uint32_t size)
 
 static int run (int argc, char **argv, struct opened *opened)
 {
-    uint64_t inherited = files_open (); /* before this process opens any */
+    uint64_t inherited = plan_files_open (3); /* before this process opens any */
     struct broker_group_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
     struct manager *manager;
@@ -463,7 +463,7 @@ static int run (int argc, char **argv, struct opened *opened)
     if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
     parse_options (&conf, &rank, &check, argc, argv);
-    if (files_check (0, inherited, &err) < 0)
+    if (plan_files_check (0, inherited, &err) < 0)
         die (1, err.text);
     choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";

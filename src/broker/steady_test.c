@@ -18,7 +18,7 @@
 
 #include <idtree/idtree.h>
 
-#include "broker/boot/method.h"
+#include "broker/boot/boot.h"
 #include "broker/broker_group.h"
 #include "test/tap.h"
 

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "broker/base/files.h"
+#include "broker/base/plan.h"
 #include "test/tap.h"
 
 /* Lower the limit. A process cannot raise it again, so the tests go from high to low. */
@@ -28,15 +28,17 @@ int main (int argc, char **argv)
 
     for (int fd = 3; fd < 1024; fd++) /* files that the caller of this test left open */
         close (fd);
-    ok (files_need (0) < files_need (1) && files_need (1) < files_need (32), "each child needs more descriptors");
-    ok (files_check (0, 0, &err) == 0 && files_open () == 0, "a usual limit is enough: %s", err.text);
-    ok (limit (files_need (32)) && files_check (32, 0, &err) == 0 && files_check (33, 0, &err) < 0 && errno == EMFILE,
+    ok (plan_files_need (0) < plan_files_need (1) && plan_files_need (1) < plan_files_need (32),
+        "each child needs more descriptors");
+    ok (plan_files_check (0, 0, &err) == 0 && plan_files_open (3) == 0, "a usual limit is enough: %s", err.text);
+    ok (limit (plan_files_need (32)) && plan_files_check (32, 0, &err) == 0 && plan_files_check (33, 0, &err) < 0
+            && errno == EMFILE,
         "the hard limit is checked, exact to one child");
-    snprintf (need, sizeof (need), "needs %ju (children: 33,", (uintmax_t)files_need (33));
+    snprintf (need, sizeof (need), "needs %ju (children: 33,", (uintmax_t)plan_files_need (33));
     ok (strstr (err.text, need) && strstr (err.text, "(ulimit -Hn)"), "the error has the number and the limit: %s",
         err.text);
     int fd = dup (1);
-    ok (fd > 2 && files_open () == 1 && files_check (32, files_open (), &err) < 0,
+    ok (fd > 2 && plan_files_open (3) == 1 && plan_files_check (32, plan_files_open (3), &err) < 0,
         "inherited files are not available to the broker");
     return done_testing ();
 }

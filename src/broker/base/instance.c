@@ -20,11 +20,25 @@
 
 #define NAME "idtree" /* name of an instance without a given one */
 
-static int define (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
+/* NULL: not set. */
+static const char *statedir_of (struct attrs *attrs)
 {
-    if (attr_define (attrs, "instance.uuid", s->uuid, ATTR_IMMUTABLE, errp) < 0)
+    const char *dir = attr_get (attrs, "statedir", NULL);
+
+    return dir && *dir ? dir : NULL;
+}
+
+static void take (struct instance *in, const char *uuid, const char *name)
+{
+    snprintf (in->uuid, sizeof (in->uuid), "%s", uuid);
+    snprintf (in->name, sizeof (in->name), "%s", name);
+}
+
+static int define (const struct instance *in, struct attrs *attrs, idt_error_t *errp)
+{
+    if (attr_define (attrs, "instance.uuid", in->uuid, ATTR_IMMUTABLE, errp) < 0)
         return -1;
-    return attr_define (attrs, "instance.name", s->name, ATTR_IMMUTABLE, errp);
+    return attr_define (attrs, "instance.name", in->name, ATTR_IMMUTABLE, errp);
 }
 
 /* Take the epoch of the statedir; an epoch that was set must agree with it. */
@@ -46,18 +60,21 @@ static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_
 
 /* --- the folder -------------------------------------------------------------------------------------- */
 
-static int make_fresh (struct statefile *s, idt_error_t *errp)
+/* Read the state, or take over stores of an earlier version, which wrote no state file. Returns 1, 0 if the folder holds
+ * neither (then '*s' is a new state), or -1 with errno set and 'errp' filled.
+ */
+static int read_or_adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {
+    int rc;
+
+    if (state_read (dir, s, errp) == 0)
+        return 1;
+    if (errno != ENOENT)
+        return -1;
     *s = (struct statefile){ .name = NAME, .created_ms = (int64_t)time (NULL) * 1000 };
-    return uuid_make (s->uuid) < 0 ? errprintf (errp, "cannot read random bytes: %s", strerror (errno)) : 0;
-}
-
-/* Take over stores of an earlier version, which wrote no state file. Returns as state_adopt (). */
-static int adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
-{
-    int rc = make_fresh (s, errp) < 0 ? -1 : state_adopt (dir, s, errp);
-
-    if (rc > 0)
+    if (uuid_make (s->uuid) < 0)
+        return errprintf (errp, "cannot read random bytes: %s", strerror (errno));
+    if ((rc = state_adopt (dir, s, errp)) > 0)
         log_printf (log, LOG_NOTICE, "broker", "%s: the stores of an earlier version now belong to the instance %s",
                     dir, s->uuid);
     return rc;
@@ -66,10 +83,9 @@ static int adopt (const char *dir, struct statefile *s, struct log *log, idt_err
 /* Without a statedir the state is in the rundir: use the state of an earlier life, or make it. */
 static int find_own (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {
-    if (state_read (dir, s, errp) == 0)
-        return 0;
-    int rc = errno == ENOENT ? adopt (dir, s, log, errp) : -1;
-    return rc == 0 ? state_create (dir, s, errp) : rc < 0 ? -1 : 0;
+    int rc = read_or_adopt (dir, s, log, errp);
+
+    return rc == 0 ? state_create (dir, s, errp) : rc;
 }
 
 static int check_folder (const char *dir, struct attrs *attrs, idt_error_t *errp)
@@ -86,35 +102,26 @@ static int check_folder (const char *dir, struct attrs *attrs, idt_error_t *errp
 static int find_kept (const char *dir, struct attrs *attrs, struct statefile *s, struct log *log, idt_error_t *errp)
 {
     const char *excused = attr_get (attrs, "fluid.recover-horizon", NULL) ? STATE_HORIZON_STORE : NULL;
+    int rc = check_folder (dir, attrs, errp) < 0 ? -1 : read_or_adopt (dir, s, log, errp);
 
-    if (check_folder (dir, attrs, errp) < 0)
-        return -1;
-    if (state_read (dir, s, errp) < 0) {
-        int rc = errno == ENOENT ? adopt (dir, s, log, errp) : -1;
-
-        if (rc == 0)
-            return errsetf (errp, STATE_REFUSED,
-                            "statedir %s holds no state: if this instance has a state, put it there (if it is lost see "
-                            "idtree-operations(7)); for a new instance make it once with idtree init --statedir",
-                            dir);
-        if (rc < 0)
-            return -1;
-    }
-    return state_check (dir, s, excused, errp);
+    if (rc == 0)
+        return errsetf (errp, STATE_REFUSED,
+                        "statedir %s holds no state: if this instance has a state, put it there (if it is lost see "
+                        "idtree-operations(7)); for a new instance make it once with idtree init --statedir",
+                        dir);
+    return rc < 0 ? -1 : state_check (dir, s, excused, errp);
 }
 
 int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp)
 {
-    const char *dir = attr_get (attrs, "statedir", NULL);
+    const char *dir = statedir_of (attrs);
     struct statefile s;
-    int rc = dir && *dir ? find_kept (dir, attrs, &s, log, errp) : find_own (rundir, &s, log, errp);
 
-    if (rc < 0)
+    if ((dir ? find_kept (dir, attrs, &s, log, errp) : find_own (rundir, &s, log, errp)) < 0)
         return -1;
-    in->own_dir = dir && *dir ? NULL : rundir;
-    snprintf (in->uuid, sizeof (in->uuid), "%s", s.uuid);
-    snprintf (in->name, sizeof (in->name), "%s", s.name);
-    return define (attrs, &s, errp) < 0 ? -1 : set_epoch (attrs, &s, errp);
+    in->own_dir = dir ? NULL : rundir;
+    take (in, s.uuid, s.name);
+    return define (in, attrs, errp) < 0 ? -1 : set_epoch (attrs, &s, errp);
 }
 
 void instance_leave (const struct instance *in)
@@ -127,33 +134,31 @@ void instance_leave (const struct instance *in)
 
 /* --- memory ------------------------------------------------------------------------------------------ */
 
-int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log, idt_error_t *errp)
+void instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log)
 {
-    const char *dir = attr_get (attrs, "statedir", NULL);
+    const char *dir = statedir_of (attrs);
     char epoch[DATE_SIZE], below[DATE_SIZE];
     struct statefile s;
     idt_error_t why;
 
-    if (!dir || !*dir)
-        return 0;
+    if (!dir)
+        return;
     if (state_recall (dir, rank, &s, &why) < 0) {
         if (errno == STATE_REFUSED) /* the record is a help, not a promise: a power cut may have torn it */
             log_printf (log, LOG_WARNING, "broker", "%s", why.text);
-        return 0;
+        return;
     }
-    memcpy (in->uuid, s.uuid, sizeof (in->uuid));
-    memcpy (in->name, s.name, sizeof (in->name));
+    take (in, s.uuid, s.name);
     in->recalled = true;
     log_printf (log, LOG_NOTICE, "broker", "%s/memory-%u: instance %s (%s), epoch %s, all ids below %s", dir, rank,
                 s.uuid, s.name, format_date (s.epoch_ms, epoch), format_date (s.below_ms, below));
-    return 0;
 }
 
 void instance_forget (const struct instance *in, struct attrs *attrs, uint32_t rank)
 {
-    const char *dir = attr_get (attrs, "statedir", NULL);
+    const char *dir = statedir_of (attrs);
 
-    if (dir && *dir && !in->recalled)
+    if (dir && !in->recalled)
         state_unremember (dir, rank);
 }
 
@@ -169,8 +174,6 @@ json_t *instance_put_new (const struct instance *in, json_t *o)
 
 int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, const char *name, idt_error_t *errp)
 {
-    struct statefile s = { 0 };
-
     if (!state_uuid_is_good (uuid) || !state_name_is_good (name))
         return errsetf (errp, EPROTO, "the parent sent a malformed identity of its instance");
     if (in->told && strcmp (in->uuid, uuid) == 0)
@@ -178,10 +181,7 @@ int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, 
     if (in->uuid[0] && strcmp (in->uuid, uuid) != 0)
         return errsetf (errp, STATE_REFUSED, "the parent belongs to the instance %s (%s), but this rank to %s (%s)",
                         uuid, name, in->uuid, in->name);
-    snprintf (s.uuid, sizeof (s.uuid), "%s", uuid);
-    snprintf (s.name, sizeof (s.name), "%s", name);
-    memcpy (in->uuid, s.uuid, sizeof (in->uuid));
-    memcpy (in->name, s.name, sizeof (in->name));
+    take (in, uuid, name);
     in->told = true;
-    return define (attrs, &s, errp);
+    return define (in, attrs, errp);
 }

@@ -33,10 +33,10 @@ int instance_find (struct instance *in, struct attrs *attrs, const char *rundir,
 /* Rank 0, at a normal end: remove a state that was made in 'rundir' and that no store needs. */
 void instance_leave (const struct instance *in);
 
-/* Other ranks: read the record of an earlier life, if the rank has a statedir and a module has written one. Returns 0,
- * or -1 with errno set and 'errp' filled.
+/* Other ranks: read the record of an earlier life, if the rank has a statedir and a module has written one. A record that
+ * cannot be used is logged.
  */
-int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log, idt_error_t *errp);
+void instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log);
 
 /* Other ranks: remove the record, because the parent belonged to the wrong instance. */
 void instance_forget (const struct instance *in, struct attrs *attrs, uint32_t rank);

@@ -15,9 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "broker/base/msglist.h"
 #include "broker/base/log.h"
-#include "broker/base/log_limit.h"
+#include "broker/base/msglist.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/text.h"
@@ -127,6 +126,37 @@ void log_destroy (struct log *log)
     free (log);
 }
 
+/* --- limits ---------------------------------------------------------------------------------- */
+
+static bool has_ended (const struct log_limit *l, double now)
+{
+    return now - l->since >= LOG_LIMIT_PERIOD_S;
+}
+
+/* A period lasts until the number of its left out lines is reported, so that no number is lost. */
+bool log_limit_take (struct log_limit *l, double now)
+{
+    if (l->lines == 0 || (has_ended (l, now) && l->left_out == 0))
+        *l = (struct log_limit){ .since = now };
+    assert (l->lines <= LOG_LIMIT_LINES);
+    if (l->lines == LOG_LIMIT_LINES) {
+        l->left_out++;
+        return false;
+    }
+    l->lines++;
+    return true;
+}
+
+unsigned long log_limit_left_out (struct log_limit *l, double now)
+{
+    unsigned long n = l->left_out;
+
+    if (n == 0 || !has_ended (l, now))
+        return 0;
+    *l = (struct log_limit){ 0 };
+    return n;
+}
+
 /* --- lines ---------------------------------------------------------------------------------- */
 
 /* The severity of a line: its PRI divided by 8 (see log.h); LOG_INFO without a PRI. */
@@ -165,11 +195,10 @@ static void add (struct log *log, const char *line)
 
     log->lines++;
     if (severity <= log->level[LEVEL_RING]) {
-        if (zlistx_size (log->ring) >= log->ring_size) {
-            zlistx_first (log->ring);
-            zlistx_delete (log->ring, zlistx_cursor (log->ring));
-        }
+        if (zlistx_size (log->ring) == log->ring_size)
+            zlistx_delete (log->ring, NULL); /* the first */
         zlistx_add_end (log->ring, (void *)line);
+        assert (zlistx_size (log->ring) <= log->ring_size);
         msglist_respond (log->followers, log->h, line);
     }
     if (log->forward && severity <= log->level[LEVEL_FORWARD])

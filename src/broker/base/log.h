@@ -34,8 +34,8 @@ void log_destroy (struct log *log);
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
-/* Warnings that strangers and broken clients can cause without limit: LOG_LIMIT_LINES of a kind are logged, then the
- * number of lines left out (log_limit.h).
+/* Warnings that strangers and broken clients can cause without limit: LOG_LIMIT_LINES of a kind are logged in
+ * LOG_LIMIT_PERIOD_S, then the number of lines left out.
  */
 enum log_refusal {
     LOG_REFUSED_CLIENT, /* a connection of a client is refused or ended */
@@ -59,5 +59,22 @@ void log_set_readers (struct log *log, bool has_readers);
 
 /* Serve log.append, log.dmesg, log.clear, log.disconnect and log.stats-get on the broker's own handle. */
 int log_serve (struct log *log, idt_t *h);
+
+/* --- for tests --------------------------------------------------------------------------------- */
+
+#define LOG_LIMIT_LINES 20     /* of one kind in a period */
+#define LOG_LIMIT_PERIOD_S 10. /* from the first line of the period */
+
+struct log_limit { /* of one kind of lines; all zero: no line so far */
+    double since;
+    unsigned lines;
+    unsigned long left_out;
+};
+
+/* Count a line at 'now', a time in seconds that does not go back. Returns whether it may be logged. */
+bool log_limit_take (struct log_limit *l, double now);
+
+/* The number of lines left out, returned once, when their period has ended; else 0. */
+unsigned long log_limit_left_out (struct log_limit *l, double now);
 
 #endif /* BROKER_LOG_H */

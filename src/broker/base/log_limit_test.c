@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "broker/base/log.h"
-#include "broker/base/log_limit.h"
 #include "test/tap.h"
 
 static void test_periods (void)

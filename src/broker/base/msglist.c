@@ -7,11 +7,11 @@
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "libutil/errprintf.h"
 #include "broker/base/msglist.h"
 #include "libmodule/quota.h"
+#include "libmodule/respond.h"
+#include "libutil/errprintf.h"
 
 struct msglist {
     zlistx_t *requests; /* references */
@@ -85,7 +85,7 @@ void msglist_disconnect (struct msglist *fw, const idt_msg_t *msg)
     const idt_msg_t *request = zlistx_first (fw->requests);
 
     for (; request; request = zlistx_next (fw->requests))
-        if (strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (msg)) == 0) {
+        if (module_same_client (request, msg)) {
             quota_give (&fw->quota, idt_msg_cred (request));
             zlistx_delete (fw->requests, zlistx_cursor (fw->requests));
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan.c - which process hosts which rank
+/* plan.c - which process hosts which rank, and how many open files that takes
  *
  * A rank whose subtree does not fit into a process stands alone. The subtrees below such ranks that do fit are pieces,
  * which stay whole. Pieces are assigned to processes, the largest first, each to the process with the fewest ranks.
@@ -9,9 +9,13 @@
  */
 #include "config.h"
 
+#include <assert.h>
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "broker/base/plan.h"
 #include "libutil/errprintf.h"
@@ -133,6 +137,7 @@ static void close_up (struct draft *d)
         d->load[i] = d->load[i] > 0 ? count++ : 0;
     for (uint32_t rank = 0; rank < p->size; rank++)
         p->process[rank] = d->load[p->process[rank]];
+    assert (count >= 1 && count <= p->processes);
     p->processes = count;
 }
 
@@ -197,6 +202,8 @@ struct plan *plan_create (uint32_t size, uint32_t processes, const struct topo *
 {
     struct plan *p = calloc (1, sizeof (*p));
 
+    assert (processes >= 1 && processes <= size);
+    assert (!t || t->size == size);
     if (p) {
         p->size = size;
         p->processes = processes;
@@ -226,20 +233,59 @@ uint32_t plan_processes (const struct plan *p)
 
 uint32_t plan_process (const struct plan *p, uint32_t rank)
 {
+    assert (rank < p->size);
     return p->process ? p->process[rank] : p->processes == 1 ? 0 : rank;
 }
 
 uint32_t plan_count (const struct plan *p, uint32_t process)
 {
+    assert (process < p->processes);
     return p->first ? p->first[process + 1] - p->first[process] : p->size / p->processes;
 }
 
 uint32_t plan_rank (const struct plan *p, uint32_t process, uint32_t i)
 {
+    assert (i < plan_count (p, process));
     return p->ranks ? p->ranks[p->first[process] + i] : p->processes == 1 ? i : process;
 }
 
 bool plan_is_known (const struct plan *p, uint32_t rank)
 {
+    assert (rank < p->size);
     return p->known ? p->known[rank] : p->processes > 1;
+}
+
+/* --- open files ---------------------------------------------------------------------------------- */
+
+#define OWN_FILES 40 /* rank 0 with all modules has 35 open, and a few more temporarily */
+
+uint64_t plan_files_need (uint64_t children)
+{
+    return 2 * (OWN_FILES + children);
+}
+
+uint64_t plan_files_open (int first)
+{
+    DIR *dir = opendir ("/proc/self/fd");
+    struct dirent *entry;
+    uint64_t n = 0;
+
+    while (dir && (entry = readdir (dir)))
+        n += entry->d_name[0] != '.' && atoi (entry->d_name) >= first && atoi (entry->d_name) != dirfd (dir);
+    if (dir)
+        closedir (dir);
+    return n;
+}
+
+int plan_files_check (uint64_t children, uint64_t inherited, idt_error_t *errp)
+{
+    uint64_t need = plan_files_need (children) + inherited;
+    struct rlimit r;
+
+    if (getrlimit (RLIMIT_NOFILE, &r) < 0 || r.rlim_max == RLIM_INFINITY || r.rlim_max >= need)
+        return 0;
+    return errsetf (errp, EMFILE,
+                    "a process may have %ju open files (ulimit -Hn), and a broker needs %" PRIu64 " (children: %" PRIu64
+                    ", files that were open before: %" PRIu64 "): raise the limit",
+                    (uintmax_t)r.rlim_max, need, children, inherited);
 }

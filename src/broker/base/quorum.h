@@ -38,7 +38,7 @@ int quorum_check (struct attrs *given, uint32_t size, idt_error_t *errp);
  */
 bool quorum_take (struct quorum *q, uint32_t joined, bool full);
 
-/* Parse "N" or "N%" of 'size' brokers. Returns 0, or -1 with errno EINVAL. */
+/* For tests: parse "N" or "N%" of 'size' brokers. Returns 0, or -1 with errno EINVAL. */
 int quorum_parse (const char *text, uint32_t size, uint32_t *need);
 
 #endif /* BROKER_QUORUM_H */

@@ -1,18 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology.c - the parent of each rank: the shapes that are arithmetic on ranks, and functions for all shapes */
+/* topology.c - the parent of each rank: shapes that are arithmetic on ranks, a shape read from a file, and functions for
+ * all shapes
+ *
+ * Each rank but 0 is a child of exactly one rank, its parent, and the path up from each rank ends at 0.
+ */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "broker/base/topology_kind.h"
+#include "broker/base/topology.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
+
+struct topo_kind {
+    const char *name;
+    /* Fill all fields except 'size' and 'kind'. 'arg' is the text after the colon, or NULL. Returns 0, or -1 with errno
+     * set and 'errp' filled.
+     */
+    int (*read) (struct topo *t, const char *arg, idt_error_t *errp);
+    uint32_t (*parent) (const struct topo *t, uint32_t rank); /* not called for the root */
+    uint32_t (*child_count) (const struct topo *t, uint32_t rank);
+    uint32_t (*child) (const struct topo *t, uint32_t rank, uint32_t i);
+};
 
 static uint32_t log2_floor (uint32_t n)
 {
@@ -126,22 +147,246 @@ static uint32_t binomial_child (const struct topo *t, uint32_t rank, uint32_t i)
     return rank + ((uint32_t)1 << i);
 }
 
+/* --- custom: the file ------------------------------------------------------------------------------- */
+
+/* Read at most the initial size of the file: it may grow, or be a device without an end. */
+static ssize_t read_bytes (int fd, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    while (len < size) {
+        ssize_t n = read (fd, buf + len, size - len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        len += n;
+    }
+    return len;
+}
+
+static json_t *parse (int fd, size_t size, idt_error_t *errp)
+{
+    char *buf = malloc (size + 1);
+    json_error_t at;
+    json_t *list = NULL;
+    ssize_t len;
+
+    if (!buf || (len = read_bytes (fd, buf, size)) < 0)
+        errprintf (errp, "%s", strerror (errno));
+    else if (!(list = json_loadb (buf, len, 0, &at)))
+        errsetf (errp, EINVAL, "is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
+    free (buf);
+    return list;
+}
+
+/* Load the file. The call does not block if 'path' is a pipe. */
+static json_t *load (const char *path, idt_error_t *errp)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    json_t *list = NULL;
+    struct stat st;
+
+    if (fd < 0 || fstat (fd, &st) < 0)
+        errprintf (errp, "%s", strerror (errno));
+    else if (!S_ISREG (st.st_mode))
+        errsetf (errp, EINVAL, "is not a regular file");
+    else if (st.st_size > TOPO_CUSTOM_BYTES)
+        errsetf (errp, EFBIG, "has %jd bytes, more than %d", (intmax_t)st.st_size, TOPO_CUSTOM_BYTES);
+    else
+        list = parse (fd, st.st_size, errp);
+    if (fd >= 0)
+        close (fd);
+    return list;
+}
+
+/* --- custom: the list ------------------------------------------------------------------------------- */
+
+static int take_parent (struct topo *t, uint32_t rank, const json_t *parent, idt_error_t *errp)
+{
+    if (rank == 0) {
+        t->parents[0] = TOPO_NONE;
+        return json_is_null (parent) ? 0 : errsetf (errp, EINVAL, "rank 0 is the root: its parent must be null");
+    }
+    if (json_is_null (parent))
+        return errsetf (errp, EINVAL, "rank %u has no parent: only rank 0 is the root", rank);
+    if (!json_is_integer (parent))
+        return errsetf (errp, EINVAL, "the parent of rank %u is not a whole number", rank);
+    if (json_integer_value (parent) < 0 || json_integer_value (parent) >= t->size)
+        return errsetf (errp, EINVAL, "the parent of rank %u is %" JSON_INTEGER_FORMAT ": must be 0 to %u", rank,
+                        json_integer_value (parent), t->size - 1);
+    t->parents[rank] = (uint32_t)json_integer_value (parent);
+    return 0;
+}
+
+/* Checked before tables of that size are made. */
+static int check_count (const struct topo *t, const json_t *list, idt_error_t *errp)
+{
+    if (!json_is_array (list))
+        return errsetf (errp, EINVAL, "is not a JSON list of parents, as in [null, 0, 0, 1]");
+    if (json_array_size (list) != t->size)
+        return errsetf (errp, EINVAL, "is a list of %zu parents, but there are %u brokers", json_array_size (list),
+                        t->size);
+    return 0;
+}
+
+/* Whether the path up from 'rank' does not end at rank 0. */
+static bool is_in_cycle (const struct topo *t, uint32_t rank)
+{
+    for (uint32_t steps = 0; rank > 0; steps++, rank = t->parents[rank])
+        if (steps == t->size)
+            return true;
+    return false;
+}
+
+/* Compute the level of 'rank'. Each rank is visited at most twice, since the path up ends at the first rank with a
+ * known level. 0: not yet known, or rank 0.
+ */
+static int take_level (struct topo *t, uint32_t *levels, uint32_t rank, idt_error_t *errp)
+{
+    uint32_t steps = 0, level, up;
+
+    for (up = rank; up > 0 && levels[up] == 0 && steps <= TOPO_LEVELS; up = t->parents[up])
+        steps++;
+    if ((level = levels[up] + steps) > TOPO_LEVELS) {
+        if (is_in_cycle (t, rank))
+            return errsetf (errp, EINVAL, "the parents of rank %u form a cycle: they do not lead to rank 0", rank);
+        return errsetf (errp, EINVAL, "rank %u is more than %d levels below rank 0", rank, TOPO_LEVELS);
+    }
+    if (level > levels[t->deepest])
+        t->deepest = rank;
+    for (up = rank; up > 0 && levels[up] == 0; up = t->parents[up])
+        levels[up] = level--;
+    return 0;
+}
+
+/* 'levels' is all 0 at first. */
+static int take_list (struct topo *t, const json_t *list, uint32_t *levels, idt_error_t *errp)
+{
+    for (uint32_t rank = 0; rank < t->size; rank++)
+        if (take_parent (t, rank, json_array_get (list, rank), errp) < 0)
+            return -1;
+    for (uint32_t rank = 1; rank < t->size; rank++)
+        if (take_level (t, levels, rank, errp) < 0)
+            return -1;
+    return 0;
+}
+
+/* 'next' (all 0 at first) is the index of the next child of each parent. */
+static void sort_by_parent (struct topo *t, uint32_t *next)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t rank = 1; rank < t->size; rank++)
+        next[t->parents[rank]]++;
+    for (uint32_t rank = 0; rank < t->size; rank++) {
+        uint32_t count = next[rank];
+
+        next[rank] = sum;
+        sum += count;
+    }
+    for (uint32_t rank = 1; rank < t->size; rank++)
+        t->by_parent[next[t->parents[rank]]++] = rank;
+}
+
+/* The name has a hash (FNV-1a) of the whole tree, because the file may differ between hosts, or may have changed since
+ * another rank read it.
+ */
+static void make_name (struct topo *t)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (uint32_t rank = 0; rank < t->size; rank++)
+        for (int shift = 0; shift < 32; shift += 8)
+            hash = (hash ^ (t->parents[rank] >> shift & 0xff)) * 0x100000001b3;
+    snprintf (t->name, sizeof (t->name), "custom:%016" PRIx64, hash);
+}
+
+static int make_tables (struct topo *t, const json_t *list, idt_error_t *errp)
+{
+    uint32_t *scratch = calloc (t->size, sizeof (scratch[0]));
+    int rc = -1;
+
+    t->parents = calloc (t->size, sizeof (t->parents[0]));
+    t->by_parent = calloc (t->size, sizeof (t->by_parent[0]));
+    if (!scratch || !t->parents || !t->by_parent)
+        errsetf (errp, ENOMEM, "out of memory");
+    else if (take_list (t, list, scratch, errp) == 0) {
+        memset (scratch, 0, t->size * sizeof (scratch[0]));
+        sort_by_parent (t, scratch);
+        make_name (t);
+        rc = 0;
+    }
+    free (scratch);
+    return rc;
+}
+
+static int read_custom (struct topo *t, const char *path, idt_error_t *errp)
+{
+    json_t *list;
+    int rc;
+
+    if (!path || *path == '\0')
+        return errsetf (errp, EINVAL, "a file must follow, as in custom:/etc/idtree/tree.json");
+    if (!(list = load (path, errp)))
+        return -1;
+    rc = check_count (t, list, errp) < 0 ? -1 : make_tables (t, list, errp);
+    json_decref (list);
+    return rc;
+}
+
+/* --- custom: the tree ------------------------------------------------------------------------------- */
+
+static uint32_t custom_parent (const struct topo *t, uint32_t rank)
+{
+    return t->parents[rank];
+}
+
+/* The index at which the children of 'rank' begin, or would begin. */
+static uint32_t first_child (const struct topo *t, uint32_t rank)
+{
+    uint32_t low = 0, high = t->size - 1;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (t->parents[t->by_parent[middle]] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static uint32_t custom_child_count (const struct topo *t, uint32_t rank)
+{
+    return first_child (t, rank + 1) - first_child (t, rank);
+}
+
+static uint32_t custom_child (const struct topo *t, uint32_t rank, uint32_t i)
+{
+    return t->by_parent[first_child (t, rank) + i];
+}
+
 /* --- all ------------------------------------------------------------------------------------------------ */
 
-static const struct topo_kind kary = { "kary", read_kary, kary_parent, kary_child_count, kary_child };
-static const struct topo_kind mincrit = { "mincrit", read_mincrit, mincrit_parent, mincrit_child_count, mincrit_child };
-static const struct topo_kind binomial = { "binomial", read_binomial, binomial_parent, binomial_child_count,
-                                           binomial_child };
-
-static const struct topo_kind *const kinds[] = { &kary, &mincrit, &binomial, &topo_custom };
+static const struct topo_kind kinds[] = {
+    { "kary", read_kary, kary_parent, kary_child_count, kary_child },
+    { "mincrit", read_mincrit, mincrit_parent, mincrit_child_count, mincrit_child },
+    { "binomial", read_binomial, binomial_parent, binomial_child_count, binomial_child },
+    { "custom", read_custom, custom_parent, custom_child_count, custom_child },
+};
 
 static const struct topo_kind *find_kind (const char *uri)
 {
     size_t len = strcspn (uri, ":");
 
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        if (strlen (kinds[i]->name) == len && strncmp (uri, kinds[i]->name, len) == 0)
-            return kinds[i];
+        if (strlen (kinds[i].name) == len && strncmp (uri, kinds[i].name, len) == 0)
+            return &kinds[i];
     return NULL;
 }
 
@@ -161,6 +406,7 @@ struct topo *topo_create (const char *uri, uint32_t size, idt_error_t *errp)
 {
     struct topo *t = calloc (1, sizeof (*t));
 
+    assert (size > 0);
     if (!t) {
         errprintf (errp, "out of memory");
         return NULL;
@@ -187,17 +433,22 @@ void topo_destroy (struct topo *t)
 
 uint32_t topo_parent (const struct topo *t, uint32_t rank)
 {
+    assert (rank < t->size);
     return rank == 0 ? TOPO_NONE : t->kind->parent (t, rank);
 }
 
 uint32_t topo_child_count (const struct topo *t, uint32_t rank)
 {
+    assert (rank < t->size);
     return t->kind->child_count (t, rank);
 }
 
 uint32_t topo_child (const struct topo *t, uint32_t rank, uint32_t i)
 {
-    return t->kind->child (t, rank, i);
+    uint32_t child = t->kind->child (t, rank, i);
+
+    assert (child < t->size);
+    return child;
 }
 
 uint32_t topo_level (const struct topo *t, uint32_t rank)

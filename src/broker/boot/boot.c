@@ -3,6 +3,8 @@
 
 /* boot.c - finds out which brokers this process hosts, the size of the instance, and the addresses of parents and
  * children
+ *
+ * 'own' has the brokers of this process and 'others' those that they must know, each in order of rank.
  */
 #include "config.h"
 
@@ -16,20 +18,152 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "broker/base/files.h"
-#include "broker/boot/card.h"
+#include "broker/base/plan.h"
+#include "broker/boot/boot.h"
+#include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
+#include "broker/boot/traces.h"
 #include "libflax/flax_random.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
 #define CHACHA_ROUNDS 20
 #define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
 
+#define NO_CLUSTER "cluster.hosts is missing: give --config a file that lists the hosts of an instance"
+#define ALONE "pass --standalone to be an instance of one"
+
 struct known {
-    struct bizcard card; /* endpoint "": not known yet */
-    struct bizcard
-        *lineage; /* bizcards from this rank up to the root: the ancestors of its children; NULL: not made yet */
+    struct bizcard card;     /* endpoint "": not known yet */
+    struct bizcard *lineage; /* from this rank up to the root: the ancestors of its children; NULL: not made yet */
 };
+
+/* --- methods without an exchange --------------------------------------------------------------------- */
+
+/* All brokers are in this process. */
+static void *create_single (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
+{
+    *self = (struct boot_self){ .size = conf->size, .processes = 1, .tasks = 1, .one_host = true };
+    return (void *)&boot_single; /* has no data, but must not be NULL */
+}
+
+const struct boot_method boot_single = { .name = "single", .create = create_single };
+
+#ifndef HAVE_PMIX
+static void *create_none (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
+{
+    errsetf (errp, ENOSYS,
+             "a launcher that speaks PMIx started this, but this broker was built without PMIx "
+             "(configure --with-pmix)");
+    return NULL;
+}
+
+const struct boot_method boot_pmix = { .name = "pmix", .create = create_none };
+#endif
+
+/* --- the choice of a method --------------------------------------------------------------------------- */
+
+static int choose_single (struct boot_conf *conf)
+{
+    conf->method = &boot_single;
+    conf->size = 1;
+    return 0;
+}
+
+static int read_number (const char *name, const char *s, uint64_t min, uint64_t max, uint64_t *n, idt_error_t *errp)
+{
+    if (!s)
+        return errsetf (errp, EINVAL, "PMI_FD is set but %s is not: the launcher does not speak PMI-1; " ALONE, name);
+    if (parse_number (s, min, max, n) < 0)
+        return errsetf (errp, EINVAL, "%s=%s: must be a number from %ju to %ju", name, s, (uintmax_t)min,
+                        (uintmax_t)max);
+    return 0;
+}
+
+static int choose_pmi (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
+{
+    uint64_t fd, size, rank;
+
+    if (!t->pmi_fd)
+        return errsetf (errp, EINVAL, "broker.boot=pmi: PMI_FD is not set: no launcher that speaks PMI-1 started this");
+    if (read_number ("PMI_FD", t->pmi_fd, 0, INT_MAX, &fd, errp) < 0
+        || read_number ("PMI_SIZE", t->pmi_size, 1, BOOT_SIZE_MAX, &size, errp) < 0
+        || read_number ("PMI_RANK", t->pmi_rank, 0, size - 1, &rank, errp) < 0)
+        return -1;
+    conf->method = &boot_pmi;
+    conf->pmi_fd = fd;
+    conf->size = size;
+    conf->pmi_rank = rank;
+    return 0;
+}
+
+static int choose_config (struct boot_conf *conf, idt_error_t *errp)
+{
+    if (!cluster_is_given (conf->attrs))
+        return errsetf (errp, EINVAL, NO_CLUSTER);
+    conf->method = &boot_config;
+    return 0;
+}
+
+static int choose_pmix (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
+{
+    uint64_t rank;
+
+    if (!t->pmix_namespace || !t->pmix_rank)
+        return errsetf (errp, EINVAL, "broker.boot=pmix: %s is not set: no launcher that speaks PMIx started this",
+                        t->pmix_namespace ? "PMIX_RANK" : "PMIX_NAMESPACE");
+    if (read_number ("PMIX_RANK", t->pmix_rank, 0, BOOT_SIZE_MAX - 1, &rank, errp) < 0)
+        return -1;
+    conf->method = &boot_pmix;
+    conf->pmix_namespace = t->pmix_namespace;
+    conf->pmix_rank = rank;
+    return 0;
+}
+
+/* A list of hosts in a file has precedence over traces of a launcher. A launcher with a connection has precedence over
+ * one that only left traces, so that idtree start works in any allocation. Without a connection a broker runs alone
+ * only if the environment shows that there are no others.
+ */
+static int choose_best (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
+{
+    if (cluster_is_given (conf->attrs))
+        return choose_config (conf, errp);
+    if (conf->own_host || conf->own_rank)
+        return errsetf (errp, EINVAL, NO_CLUSTER "; --host and --rank select one of them");
+    if (t->pmi_fd)
+        return choose_pmi (conf, t, errp);
+    if (t->pmix_namespace && t->pmix_rank && !t->one)
+        return choose_pmix (conf, t, errp);
+    if (t->many)
+        return errsetf (
+            errp, EINVAL,
+            "%s: a launcher started several brokers, but gave this one no way to the others: start them by %s, "
+            "or " ALONE,
+            t->many, t->cure);
+    if (t->task && !t->one)
+        return errsetf (errp, EINVAL,
+                        "%s: a launcher started this broker, and maybe others, but gave it no way to them: start them "
+                        "by %s, or " ALONE,
+                        t->task, t->task_cure);
+    return choose_single (conf);
+}
+
+int boot_choose (struct boot_conf *conf, const char *asked, const struct launcher_traces *t, idt_error_t *errp)
+{
+    if (strcmp (asked, "auto") == 0)
+        return choose_best (conf, t, errp);
+    if (strcmp (asked, boot_single.name) == 0)
+        return choose_single (conf);
+    if (strcmp (asked, boot_pmi.name) == 0)
+        return choose_pmi (conf, t, errp);
+    if (strcmp (asked, boot_pmix.name) == 0)
+        return choose_pmix (conf, t, errp);
+    if (strcmp (asked, boot_config.name) == 0)
+        return choose_config (conf, errp);
+    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi, pmix or config", asked);
+}
+
+/* --- ranks -------------------------------------------------------------------------------------------- */
 
 static bool is_here (const struct boot *b, uint32_t rank)
 {
@@ -164,7 +298,7 @@ static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *err
         snprintf (b->host, sizeof (b->host), "%s", self.host);
     b->whole = self.whole;
     if (make_plan (b, conf->topology, &self, errp) < 0
-        || files_check (count_outside (b), conf->inherited_files, errp) < 0 || make_secret (b, errp) < 0)
+        || plan_files_check (count_outside (b), conf->inherited_files, errp) < 0 || make_secret (b, errp) < 0)
         return -1;
     return get_earlier (b, errp);
 }
@@ -202,7 +336,7 @@ void boot_destroy (struct boot *b)
 
     if (!b)
         return;
-    if (b->m)
+    if (b->m && b->method->destroy)
         b->method->destroy (b->m);
     explicit_bzero (b->secret, sizeof (b->secret));
     free_known (b->own, b->count);
@@ -254,42 +388,39 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
     return b->method->put && plan_is_known (b->plan, rank) ? b->method->put (b->m, card, errp) : 0;
 }
 
-/* Ranks of other processes that a rank here must know; a rank may be in the list several times. */
+/* Ranks of other processes that ranks here must know; a rank may be in the list several times. */
 struct wanted_hosts {
-    uint32_t *rank;
-    uint32_t count, room;
+    uint32_t *rank; /* NULL: they are only counted */
+    uint32_t count;
 };
 
-static int want (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
+static void want (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
 {
     if (is_here (b, rank))
-        return 0;
-    if (w->count == w->room) {
-        uint32_t room = w->room ? 2 * w->room : 64, *more = realloc (w->rank, room * sizeof (more[0]));
-
-        if (!more)
-            return errset (ENOMEM);
-        w->rank = more;
-        w->room = room;
-    }
-    w->rank[w->count++] = rank;
-    return 0;
+        return;
+    if (w->rank)
+        w->rank[w->count] = rank;
+    w->count++;
 }
 
 /* If the parent is here, its ancestors are in the list already. */
-static int want_family (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
+static void want_family (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
 {
     uint32_t children = plan_is_known (b->plan, rank) ? topo_child_count (b->topo, rank) : 0;
 
     for (uint32_t i = 0; i < children; i++)
-        if (want (b, w, topo_child (b->topo, rank, i)) < 0)
-            return -1;
+        want (b, w, topo_child (b->topo, rank, i));
     if (rank == 0 || is_here (b, topo_parent (b->topo, rank)))
-        return 0;
+        return;
     while ((rank = topo_parent (b->topo, rank)) != TOPO_NONE)
-        if (want (b, w, rank) < 0)
-            return -1;
-    return 0;
+        want (b, w, rank);
+}
+
+static void want_all (const struct boot *b, struct wanted_hosts *w)
+{
+    w->count = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        want_family (b, w, b->own[i].card.rank);
 }
 
 static int compare_ranks (const void *a, const void *b)
@@ -327,13 +458,9 @@ static int check_own (const struct boot *b, idt_error_t *errp)
     return errsetf (errp, EEXIST, "the launcher started several brokers as rank %u", own->rank);
 }
 
-static int get_wanted (struct boot *b, struct wanted_hosts *w, idt_error_t *errp)
+static int get_wanted (struct boot *b, const struct wanted_hosts *w, idt_error_t *errp)
 {
-    if (w->count == 0)
-        return 0;
     qsort (w->rank, w->count, sizeof (w->rank[0]), compare_ranks);
-    if (!(b->others = calloc (w->count, sizeof (b->others[0]))))
-        return out_of_memory (errp);
     for (uint32_t i = 0; i < w->count; i++) {
         if (i > 0 && w->rank[i] == w->rank[i - 1])
             continue;
@@ -347,13 +474,19 @@ static int get_wanted (struct boot *b, struct wanted_hosts *w, idt_error_t *errp
 static int get_others (struct boot *b, idt_error_t *errp)
 {
     struct wanted_hosts w = { 0 };
-    int rc = 0;
+    int rc;
 
-    for (uint32_t i = 0; rc == 0 && i < b->count; i++)
-        if (want_family (b, &w, b->own[i].card.rank) < 0)
-            rc = out_of_memory (errp);
-    if (rc == 0)
+    want_all (b, &w);
+    if (w.count == 0)
+        return 0;
+    w.rank = calloc (w.count, sizeof (w.rank[0]));
+    b->others = calloc (w.count, sizeof (b->others[0]));
+    if (w.rank && b->others) {
+        want_all (b, &w);
         rc = get_wanted (b, &w, errp);
+    }
+    else
+        rc = out_of_memory (errp);
     free (w.rank);
     return rc;
 }

@@ -25,6 +25,9 @@
 
 struct boot_method;
 struct known;
+struct launcher_traces;
+
+extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;
 
 #define BOOT_SIZE_MAX 1000000 /* brokers; also the limit of idtree start */
 #define BOOT_KEY_TEXT OVERLAY_KEY_TEXT
@@ -40,7 +43,7 @@ struct boot_conf {
     struct attrs *attrs;      /* config: borrowed */
     const char *own_host;     /* config: name of this host in the list, borrowed; NULL: find it */
     const uint32_t *own_rank; /* config: rank of this host, borrowed; NULL: find the host */
-    uint64_t inherited_files; /* files_open () at the start of this process */
+    uint64_t inherited_files; /* plan_files_open (3) at the start of this process */
     uint64_t deadline_ms;     /* CLOCK_MONOTONIC: latest end of the boot; 0: no limit */
 };
 
@@ -63,6 +66,13 @@ struct boot {
     struct known *others;
     uint32_t nothers;
 };
+
+/* Choose the method from 'asked', the attribute broker.boot ("auto", or the name of a method), and the traces of a
+ * launcher. Fills 'conf' except the topology and the deadline. 'pmi_fd' is the number in the environment; its
+ * descriptor may be closed. Returns 0, or -1 with errno EINVAL and 'errp' filled with what was found and which option
+ * helps.
+ */
+int boot_choose (struct boot_conf *conf, const char *asked, const struct launcher_traces *t, idt_error_t *errp);
 
 /* Whether brokers that boot this way wait for their ancestors without limit, because these are started independently.
  */

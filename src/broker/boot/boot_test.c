@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/boot/card.h"
 #include "broker/boot/method.h"
 #include "libutil/errprintf.h"
 #include "test/tap.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "broker/boot/card.h"
+#include "broker/boot/method.h"
 #include "libutil/errprintf.h"
 
 int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "broker/boot/card.h"
+#include "broker/boot/method.h"
 #include "test/tap.h"
 
 static struct bizcard card_of (const char *endpoint, const char *host, const char *topology)

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "broker/boot/choose.h"
 #include "broker/boot/method.h"
+#include "broker/boot/traces.h"
 #include "test/tap.h"
 
 #define ENV(...) ((char *const[]){ "HOME=/", __VA_ARGS__, NULL })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cluster.h - the hosts of a configured instance, as the attributes cluster.* list them; a core
+/* cluster.h - the hosts of a configured instance, as the attributes cluster.* list them
  *
  * The file is the same on all hosts. The rank of a host is its position in cluster.hosts: to replace a host, write the
  * new name in the same position.
@@ -24,13 +24,27 @@
 
 #define CLUSTER_ADDRESS "%h" /* default of cluster.address */
 
-struct cluster;
-
 /* Whether the attributes describe a configured instance: cluster.hosts is set. NULL: false. */
 bool cluster_is_given (struct attrs *attrs);
 
 /* Define the attributes, so that they are listed. Returns 0, or -1 as attr_define (). */
 int cluster_define (struct attrs *attrs, idt_error_t *errp);
+
+/* --- for tests ----------------------------------------------------------------------------------- */
+
+struct cluster_host {
+    char *name;
+    uint16_t port;
+};
+
+struct cluster {
+    struct cluster_host *hosts; /* by rank */
+    uint32_t size, room;
+    uint32_t port;
+    char *address;
+    char *interface;
+    char *certificate; /* a path */
+};
 
 /* Read the attributes. NULL with errno set (EINVAL: an attribute is invalid) and 'errp' naming the line of the file. */
 struct cluster *cluster_create (struct attrs *attrs, idt_error_t *errp);
@@ -44,12 +58,6 @@ int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt
 
 /* Whether two names mean the same host: they differ only in case, or in a domain that only one of them has. */
 bool cluster_is_same_name (const char *a, const char *b);
-
-uint32_t cluster_size (const struct cluster *c);
-const char *cluster_host (const struct cluster *c, uint32_t rank); /* borrowed */
-uint16_t cluster_port (const struct cluster *c, uint32_t rank);
-const char *cluster_interface (const struct cluster *c);   /* borrowed */
-const char *cluster_certificate (const struct cluster *c); /* borrowed: a path */
 
 /* The endpoint at which others reach a rank. Returns 0, or -1 with errno ENAMETOOLONG, which cannot happen if 'size' is
  * at least CLUSTER_ENDPOINT_SIZE.

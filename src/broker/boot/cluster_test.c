@@ -29,13 +29,13 @@ static void test_places (void)
     struct cluster *c = make ("login:81, n[8-10,007].x,z", "%h-ib.net", &err);
     char text[300];
 
-    ok (c && cluster_size (c) == 6, "a list has as many ranks as hosts %s", err.text);
-    ok (strcmp (cluster_host (c, 1), "n8.x") == 0 && strcmp (cluster_host (c, 3), "n10.x") == 0
-            && strcmp (cluster_host (c, 4), "n007.x") == 0,
+    ok (c && c->size == 6, "a list has as many ranks as hosts %s", err.text);
+    ok (strcmp (c->hosts[1].name, "n8.x") == 0 && strcmp (c->hosts[3].name, "n10.x") == 0
+            && strcmp (c->hosts[4].name, "n007.x") == 0,
         "ranks follow the order of the list");
     ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://login-ib.net:81") == 0, "%s", text);
     ok (cluster_endpoint (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://z-ib.net:7000") == 0, "%s", text);
-    ok (cluster_port (c, 5) == 7000 && cluster_port (c, 0) == 81 && strcmp (cluster_interface (c), "*") == 0,
+    ok (c->hosts[5].port == 7000 && c->hosts[0].port == 81 && strcmp (c->interface, "*") == 0,
         "a host listens at its own port");
     ok (cluster_endpoint (c, 5, text, 5) < 0, "an endpoint that is too long is refused, not cut");
     cluster_destroy (c);
@@ -47,11 +47,11 @@ static void test_numbers (void)
     struct cluster *c = make ("[::1]:81,[FD00:0::7],fd00::[8-9],10.0.0.1:82", NULL, &err);
     char text[300];
 
-    ok (c && cluster_size (c) == 5 && strcmp (cluster_host (c, 0), "::1") == 0 && cluster_port (c, 0) == 81
-            && strcmp (cluster_host (c, 4), "10.0.0.1") == 0 && cluster_port (c, 4) == 82,
+    ok (c && c->size == 5 && strcmp (c->hosts[0].name, "::1") == 0 && c->hosts[0].port == 81
+            && strcmp (c->hosts[4].name, "10.0.0.1") == 0 && c->hosts[4].port == 82,
         "a host may be an address, in brackets if it is IPv6 and a port follows %s", err.text);
-    ok (strcmp (cluster_host (c, 1), "fd00::7") == 0 && strcmp (cluster_host (c, 3), "fd00::9") == 0
-            && cluster_port (c, 3) == 7000,
+    ok (strcmp (c->hosts[1].name, "fd00::7") == 0 && strcmp (c->hosts[3].name, "fd00::9") == 0
+            && c->hosts[3].port == 7000,
         "an IPv6 address is stored in its canonical form, and needs no brackets without a port");
     ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:81") == 0, "%s", text);
     cluster_destroy (c);
@@ -137,8 +137,8 @@ static void test_many (void)
     idt_error_t err = { "" };
     struct cluster *c = make ("n[0-999999]", NULL, &err);
 
-    ok (c && cluster_size (c) == 1000000 && strcmp (cluster_host (c, 999999), "n999999") == 0,
-        "a list may have a million hosts %s", err.text);
+    ok (c && c->size == 1000000 && strcmp (c->hosts[999999].name, "n999999") == 0, "a list may have a million hosts %s",
+        err.text);
     finds (c, "n500000", 500000);
     cluster_destroy (c);
 }

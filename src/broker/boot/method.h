@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* method.h - the functions of a boot method, called by boot.c: one table for each way to find the other brokers
+/* method.h - the functions of a boot method, called by boot.c: one table for each way to find the other brokers; and the
+ * form of the bizcards that it carries (card.c)
  *
  * A method knows processes and carries bizcards. boot.c decides for all methods which rank is in which process, which
  * ranks must know each other, and how keys are derived. One thread calls the functions in this order:
@@ -35,7 +36,7 @@ struct boot_method {
 
     /* NULL with errno set and 'errp' filled. The caller has zeroed 'self'. */
     void *(*create) (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp);
-    void (*destroy) (void *m); /* keeps errno; NULL is never passed */
+    void (*destroy) (void *m); /* keeps errno; NULL is never passed. NULL: nothing to do */
 
     /* Get the secret from which the key pairs of the brokers here are derived. If the keys may differ in each life, the
      * function leaves the random bits in 'secret'. Returns 0, or -1 with errno set and 'errp' filled. NULL: the random
@@ -78,10 +79,35 @@ struct boot_method {
     int (*fd) (void *m); /* see boot_fd (); may be NULL */
 };
 
-extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;
-
 /* Derive the key pair of 'rank' from a secret, in Z85. Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
                       char secret_key[BOOT_KEY_TEXT], idt_error_t *errp);
+
+/* --- bizcards ---------------------------------------------------------------------------------------
+ *
+ * As text a bizcard is "ENDPOINT,HOST,KEY,TOPOLOGY,SIZE", with the CURVE public key in hex, and "-" for no
+ * endpoint. In each field commas, % and bytes that some launchers do not carry are written as %XX. Old brokers do not send SIZE,
+ * the size of the instance: then it is 0.
+ */
+
+#define CARD_TEXT 1024 /* bytes, the limit of all PMI versions */
+#define CARD_HOST 256
+
+/* The name of a host as other hosts see it, from its own 'name' (at most 84 bytes): bytes that are invalid in lists of
+ * hosts (RFC 29) or in log lines become %XX, and an empty name becomes localhost.
+ */
+void card_host (char host[CARD_HOST], const char *name);
+
+/* Fill a card; 'endpoint' NULL: the broker does not listen. Returns 0, or -1 with errno EINVAL: 'public_key' is not
+ * Z85.
+ */
+int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,
+               const char *topology, uint32_t size);
+
+/* Returns 0, or -1 with errno ENAMETOOLONG and 'errp' filled. */
+int card_encode (char text[CARD_TEXT], const struct bizcard *card, idt_error_t *errp);
+
+/* Returns 0, or -1 with errno EPROTO and 'errp' filled. */
+int card_decode (const char *text, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
 #endif /* BROKER_BOOT_METHOD_H */

@@ -20,7 +20,6 @@
 #include <time.h>
 #include <zmq.h>
 
-#include "broker/boot/card.h"
 #include "broker/boot/method.h"
 #include "libpmi/pmi_client.h"
 #include "libutil/clock.h"

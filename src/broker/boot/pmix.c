@@ -20,7 +20,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "broker/boot/card.h"
 #include "broker/boot/method.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"

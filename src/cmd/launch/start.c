@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "broker/base/files.h"
+#include "broker/base/plan.h"
 #include "cmd/base/commands.h"
 #include "libreaper/reaper.h"
 #include "cmd/launch/launcher.h"
@@ -273,7 +273,7 @@ static void check_host (struct start *s)
         what.link_files = count_link_files (s);
         what.sockets = count_sockets (s);
     }
-    else if (files_check (count_children (s), files_open () + CONNECTIONS, &error) < 0)
+    else if (plan_files_check (count_children (s), plan_files_open (3) + CONNECTIONS, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
     if (limits_check (limits, limits_read (limits, &what), s->config.size, s->config.processes, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
