@@ -24,7 +24,7 @@
 #include "broker/state.h"
 #include "broker/trace/trace.h"
 #include "broker/base/topology.h"
-#include "common/libmodule/upcall.h"
+#include "libmodule/module.h"
 #include "common/libzmqutil/zwatcher.h"
 
 struct broker {

@@ -15,8 +15,7 @@
 #include "flux/greeter.h"
 #include "flux/flux_parent.h"
 #include "flux/sender.h"
-#include "libmodule/respond.h"
-#include "libmodule/upcall.h"
+#include "libmodule/module.h"
 #include "libutil/clock.h"
 
 #define ANSWER_MS 5000

@@ -10,7 +10,7 @@
 
 #include "broker/base/msglist.h"
 #include "libmodule/quota.h"
-#include "libmodule/respond.h"
+#include "libmodule/module.h"
 #include "libutil/errprintf.h"
 
 struct msglist {

@@ -21,8 +21,7 @@
 #include "libidtree/json_build.h"
 #include "libmetrics/metrics.h"
 #include "libmodule/quota.h"
-#include "libmodule/respond.h"
-#include "libmodule/upcall.h"
+#include "libmodule/module.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

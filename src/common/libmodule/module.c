@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* option.c - a module's attributes */
+/* module.c - what modules share: attributes, answers, reports of figures, requests to other services */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,11 @@
 #include <syslog.h>
 
 #include "libidtree/json_build.h"
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
+
+/* --- attributes -------------------------------------------------------------------------------------------------- */
 
 int module_option_bad (const char *name, const char *value, const char *want, idt_error_t *errp)
 {
@@ -20,24 +22,30 @@ int module_option_bad (const char *name, const char *value, const char *want, id
 
 int module_option_none (int argc, char **argv, idt_error_t *errp)
 {
-    return argc == 0 ? 0
-                     : errsetf (errp, EINVAL,
-                                "'%.64s': this module takes no arguments: set an attribute when the "
-                                "broker starts",
-                                argv[0]);
+    return argc == 0
+               ? 0
+               : errsetf (errp, EINVAL,
+                          "'%.64s': this module takes no arguments: set an attribute when the broker starts", argv[0]);
+}
+
+static const char *define (idt_t *h, const char *name, const char *unless_given, idt_error_t *errp)
+{
+    const char *s = idt_attr_define (h, name, unless_given);
+
+    if (!s)
+        errprintf (errp, "%s: %s", name, strerror (errno));
+    return s;
 }
 
 int module_option_number (idt_t *h, const char *name, const char *unless_given, uint32_t min, uint32_t max,
                           uint32_t *value, idt_error_t *errp)
 {
-    const char *s = unless_given ? idt_attr_define (h, name, unless_given) : idt_attr_get (h, name);
+    const char *s = unless_given ? define (h, name, unless_given, errp) : idt_attr_get (h, name);
     uint64_t n;
     char want[64];
 
-    if (!s && !unless_given)
-        return 0;
     if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
+        return unless_given ? -1 : 0;
     snprintf (want, sizeof (want), "a number from %u to %u", min, max);
     if (parse_number (s, min, max, &n) < 0)
         return module_option_bad (name, s, want, errp);
@@ -48,10 +56,10 @@ int module_option_number (idt_t *h, const char *name, const char *unless_given, 
 int module_option_duration (idt_t *h, const char *name, const char *unless_given, uint64_t min_ms, uint64_t max_ms,
                             const char *want, uint64_t *ms, idt_error_t *errp)
 {
-    const char *s = idt_attr_define (h, name, unless_given);
+    const char *s = define (h, name, unless_given, errp);
 
     if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
+        return -1;
     if (parse_duration (s, max_ms, ms) < 0 || *ms < min_ms)
         return module_option_bad (name, s, want, errp);
     return 0;
@@ -59,10 +67,10 @@ int module_option_duration (idt_t *h, const char *name, const char *unless_given
 
 int module_option_switch (idt_t *h, const char *name, const char *unless_given, bool *value, idt_error_t *errp)
 {
-    const char *s = idt_attr_define (h, name, unless_given);
+    const char *s = define (h, name, unless_given, errp);
 
     if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
+        return -1;
     return parse_switch (s, value) == 0 ? 0 : module_option_bad (name, s, SWITCH_WORDS, errp);
 }
 
@@ -82,7 +90,7 @@ int module_option_statedir (idt_t *h, const char *what, const char **dir, idt_er
     return 0;
 }
 
-/* respond.c - a module's answers */
+/* --- answers ----------------------------------------------------------------------------------------------------- */
 
 static void sent (idt_t *h, const idt_msg_t *msg, int rc)
 {
@@ -127,7 +135,7 @@ bool module_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect)
     return a && b && strcmp (a, b) == 0;
 }
 
-/* report.c - answers NAME.metrics: a module's report about its rank */
+/* --- NAME.metrics ------------------------------------------------------------------------------------------------ */
 
 /* With nothing to report the answer is not {}, because {} means that the module never reports anything. */
 static json_t *report_new (uint32_t rank, bool states, bool brief, module_report_f report, void *arg)
@@ -160,7 +168,7 @@ void module_report (idt_t *h, const idt_msg_t *msg, uint32_t rank, module_report
     json_decref (o);
 }
 
-/* upcall.c - a module's requests to other services, until they are answered */
+/* --- requests to other services ----------------------------------------------------------------------------------- */
 
 void upcall_destroy (struct upcall *up)
 {

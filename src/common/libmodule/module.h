@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* option.h - a module's attributes. An invalid value is refused with a sentence that states the valid ones.
- *
- * Functions return 0, or -1 with errno set (EINVAL: the value is invalid) and 'errp' filled.
- */
-#ifndef LIBMODULE_OPTION_H
-#define LIBMODULE_OPTION_H
+/* module.h - what modules share: attributes, answers, reports of figures, requests to other services */
+#ifndef LIBMODULE_MODULE_H
+#define LIBMODULE_MODULE_H
 
-#include <idtree/handle.h>
-#include <idtree/idtree.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <idtree/idtree.h>
+
 #include "libmetrics/metrics.h"
 #include "libutil/queue/freelist.h"
+
+/* --- attributes --------------------------------------------------------------------------------------------------
+ *
+ * An invalid value is refused with a sentence that states the valid ones. Functions return 0, or -1 with errno set
+ * (EINVAL: the value is invalid) and 'errp' filled.
+ */
 
 /* For a module that takes no arguments, only attributes: refuse any argument. */
 int module_option_none (int argc, char **argv, idt_error_t *errp);
@@ -40,8 +43,9 @@ bool module_option_is_off (const char *value);
 /* Find the folder in which rank 0 keeps 'what': statedir, else rundir. '*dir' is borrowed. */
 int module_option_statedir (idt_t *h, const char *what, const char **dir, idt_error_t *errp);
 
-/* respond.h - a module's answers. If an answer cannot be made, the requester gets an error (idt_respond ()). If it
- * cannot be sent, that is logged.
+/* --- answers -----------------------------------------------------------------------------------------------------
+ *
+ * If an answer cannot be made, the requester gets an error (idt_respond ()). If it cannot be sent, that is logged.
  */
 
 /* Answer a request. 's' and 'text' may be NULL. module_respond_new () steals 's', and module_respond_object () steals
@@ -56,7 +60,7 @@ void module_respond_error (idt_t *h, const idt_msg_t *msg, int errnum, const cha
 /* Whether a request came from the client that the message 'disconnect' reports as disconnected. */
 bool module_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect);
 
-/* report.h - NAME.metrics: the report of a module about its rank, to be summed up (libmetrics/metrics.h)
+/* --- NAME.metrics: the report of a module about its rank, to be summed up (libmetrics/metrics.h) -------------------
  *
  * {"states": b} asks for sets of ranks only, {"brief": b} leaves out all numbers that are 0. If nothing
  * remains, the answer is {"quiet": true} (false for sets of ranks), so it changes with messages only, not with time.
@@ -68,7 +72,7 @@ typedef void (*module_report_f) (void *arg, bool states, struct metrics *m);
 /* Answer a request for NAME.metrics. */
 void module_report (idt_t *h, const idt_msg_t *msg, uint32_t rank, module_report_f report, void *arg);
 
-/* upcall.h - a module's requests to other services, until they are answered
+/* --- requests to other services, until they are answered ---------------------------------------------------------
  *
  * A module that ends drops its list with upcalls_stop (); afterwards no callback is called.
  */
@@ -98,4 +102,4 @@ void upcall_destroy (struct upcall *up); /* NULL is fine */
 /* The module ends: drop all upcalls. Each 'msg' in the list is answered with EHOSTUNREACH and 'text'. */
 void upcalls_stop (struct upcalls *list, idt_t *h, const char *text);
 
-#endif
+#endif /* LIBMODULE_MODULE_H */

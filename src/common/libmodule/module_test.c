@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "libidtree/transport.h"
-#include "libmodule/option.h"
-#include "libmodule/respond.h"
-#include "libmodule/upcall.h"
+#include "libmodule/module.h"
 #include "test/tap.h"
 
 /* --- the broker ------------------------------------------------------------------------------------- */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quota.c - how much each user holds, and the table of limits
+/* quota.c - how much each user holds, the table of limits, and the ids that guests have had
  *
- * An array has an entry for each user, except the instance owner, who holds something. The rule's 'others' bounds its
- * length.
+ * The array of a quota has an entry for each user, except the instance owner, who holds something. The rule's 'others'
+ * bounds its length. A rate limit (the generic cell rate algorithm) knows for each user the time at which all ids that
+ * it took are paid for, at access.guest-rate. When that time has passed, the entry is free for another user.
  */
 #include <assert.h>
 #include <errno.h>
@@ -128,20 +129,15 @@ void quota_give (struct quota *q, struct idt_cred user)
     q->total--;
     if (!u)
         return;
+    assert (q->others > 0 && u->count > 0);
     q->others--;
     if (--u->count == 0)
         *u = q->user[--q->nusers];
 }
 
-/* rate_limit.c - how many ids a guest may have in a time (the generic cell rate algorithm)
- *
- * For each user there is the time at which all ids that it took are paid for, at access.guest-rate. When that time has
- * passed, the entry is free for another user.
- */
+/* --- ids ---------------------------------------------------------------------------------------------------------- */
 
 #define SECOND_US UINT64_C (1000000)
-#define RATE "100000"
-#define BLOCK "8192"
 
 struct debt {
     uint32_t userid;
@@ -157,6 +153,7 @@ struct rate_limit *rate_limit_create (uint32_t rate, uint32_t block)
 {
     struct rate_limit *r = calloc (1, sizeof (*r));
 
+    assert (rate > 0 && block > 0);
     if (r) {
         r->rate = rate;
         r->block = block;
@@ -169,8 +166,8 @@ struct rate_limit *rate_limit_configure (idt_t *h, idt_error_t *errp)
     uint32_t rate = 0, block = 0;
     struct rate_limit *r;
 
-    if (module_option_number (h, "access.guest-rate", RATE, 1, 1000000000, &rate, errp) < 0
-        || module_option_number (h, "access.guest-block", BLOCK, 1, 65536, &block, errp) < 0)
+    if (module_option_number (h, "access.guest-rate", "100000", 1, 1000000000, &rate, errp) < 0
+        || module_option_number (h, "access.guest-block", "8192", 1, 65536, &block, errp) < 0)
         return NULL;
     if (!(r = rate_limit_create (rate, block)))
         errprintf (errp, "out of memory");
@@ -187,7 +184,7 @@ void rate_limit_destroy (struct rate_limit *r)
 /* Find the entry of a user, or take a free one for it; NULL if all are taken. The search does not stop at a free entry,
  * because the user's entry may be behind it.
  */
-static struct debt *find (struct rate_limit *r, uint32_t userid, uint64_t now_us)
+static struct debt *find_debt (struct rate_limit *r, uint32_t userid, uint64_t now_us)
 {
     struct debt *free_place = NULL;
 
@@ -222,7 +219,7 @@ int rate_limit_take (struct rate_limit *r, struct idt_cred user, uint32_t count,
                         count);
     if (!r->debt && !(r->debt = calloc (RATE_LIMIT_USERS, sizeof (*r->debt))))
         return errsetf (errp, ENOMEM, "out of memory");
-    if (!(d = find (r, user.userid, now_us)))
+    if (!(d = find_debt (r, user.userid, now_us)))
         return errsetf (errp, EAGAIN, "%d guests have requested ids in this second, the limit: try again",
                         RATE_LIMIT_USERS);
     if (d->paid_us > now_us + SECOND_US)
@@ -238,7 +235,7 @@ void rate_limit_give (struct rate_limit *r, struct idt_cred user, uint32_t count
 {
     struct debt *d;
 
-    if (!access_is_guest (user) || count == 0 || !r->debt || !(d = find (r, user.userid, now_us)))
+    if (!access_is_guest (user) || count == 0 || !r->debt || !(d = find_debt (r, user.userid, now_us)))
         return;
     d->paid_us = max_u64 (now_us, d->paid_us - min_u64 (d->paid_us, cost_us (r, count)));
 }

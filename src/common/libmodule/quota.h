@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quota.h - how much of a broker's resources each user may hold: one table (doc/design/limits.md); no I/O
+/* quota.h - how much of a broker's resources each user may hold at a time, and how many ids a guest may have in a time
  *
- * A limit is per user, over all connections of the user. All users except the instance owner together have at most
+ * The limits of resources are one table (doc/design/limits.md). A limit is per user, over all connections of the user. All users except the instance owner together have at most
  * half, so the owner always finds some free. A request beyond the limit is refused; it does not wait.
  */
 #ifndef LIBMODULE_QUOTA_H
 #define LIBMODULE_QUOTA_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include <idtree/error.h>
 #include <idtree/handle.h>
 #include <idtree/msg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum quota_kind {
     QUOTA_SUBSCRIPTIONS, /* to events, at a broker */
@@ -62,7 +63,7 @@ int quota_take (struct quota *q, struct idt_cred user, idt_error_t *errp);
 /* Count one less for 'user', which must hold one. */
 void quota_give (struct quota *q, struct idt_cred user);
 
-/* rate_limit.h - how many ids a guest may have in a time; no I/O
+/* --- ids ---------------------------------------------------------------------------------------------------------
  *
  * In any t seconds a user gets from one service at most access.guest-rate * (t + 1) ids, plus the ids of one request.
  * Ids that it does not use can be used for one second. A request beyond the rate is refused; it does not wait.
@@ -90,4 +91,4 @@ int rate_limit_take (struct rate_limit *r, struct idt_cred user, uint32_t count,
 /* Undo a rate_limit_take () with the same 'now_us': the request was refused and got no ids. */
 void rate_limit_give (struct rate_limit *r, struct idt_cred user, uint32_t count, uint64_t now_us);
 
-#endif
+#endif /* LIBMODULE_QUOTA_H */

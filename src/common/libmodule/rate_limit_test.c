@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libmodule/rate_limit.h"
+#include "libmodule/quota.h"
 #include "test/tap.h"
 
 #define RATE 1000

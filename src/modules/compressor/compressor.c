@@ -12,7 +12,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/service.h"
 

@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* compressor_options.c - reads the compressor.* attributes; the message for an invalid value says what is allowed */
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/compressor_options.h"
 

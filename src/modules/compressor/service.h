@@ -24,8 +24,7 @@
 
 #include "libcompressor/replica.h"
 #include "libmetrics/metrics.h"
-#include "libmodule/respond.h"
-#include "libmodule/upcall.h"
+#include "libmodule/module.h"
 #include "libutil/queue/fifo.h"
 #include "modules/compressor/compressor_options.h"
 #include "modules/compressor/order/range_relay.h"

@@ -3,7 +3,7 @@
 
 /* stats.c - the counters of a rank: compressor.stats-get, compressor.metrics */
 #include "libidtree/json_build.h"
-#include "libmodule/report.h"
+#include "libmodule/module.h"
 #include "modules/compressor/service.h"
 
 void compressor_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

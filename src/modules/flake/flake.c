@@ -18,11 +18,8 @@
 
 #include <idtree/idtree.h>
 
-#include "libmodule/option.h"
-#include "libmodule/rate_limit.h"
-#include "libmodule/report.h"
-#include "libmodule/respond.h"
-#include "libmodule/upcall.h"
+#include "libmodule/module.h"
+#include "libmodule/quota.h"
 #include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"

@@ -7,7 +7,7 @@
 
 #include <idtree/idtree.h>
 
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 #include "modules/flake/flake_options.h"

@@ -14,6 +14,6 @@
 #include "modules/flake/flake_options.h"
 
 json_t *stats_new (struct flake *f, const struct flake_options *options); /* NULL: out of memory */
-void stats_report (void *flake, bool states, struct metrics *m);          /* as libmodule/report.h wants it */
+void stats_report (void *flake, bool states, struct metrics *m);          /* as libmodule/module.h wants it */
 
 #endif /* FLAKE_STATS_H */

@@ -12,7 +12,7 @@
 #include <syslog.h>
 
 #include "libutil/clock.h"
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/ingest/service.h"

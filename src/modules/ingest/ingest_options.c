@@ -4,7 +4,7 @@
 /* ingest_options.c - reads the ingest.* attributes; the message for an invalid value says what is allowed */
 #include <errno.h>
 
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/errprintf.h"
 #include "modules/ingest/ingest_options.h"
 

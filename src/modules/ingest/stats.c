@@ -3,7 +3,7 @@
 
 /* stats.c - the counters of a rank: job-ingest.stats-get, job-ingest.metrics */
 #include "libidtree/json_build.h"
-#include "libmodule/report.h"
+#include "libmodule/module.h"
 #include "modules/ingest/service.h"
 
 void ingest_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

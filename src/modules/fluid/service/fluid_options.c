@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 #include "modules/fluid/service/fluid_options.h"

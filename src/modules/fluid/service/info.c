@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "libidtree/json_build.h"
-#include "libmodule/report.h"
+#include "libmodule/module.h"
 #include "libutil/clock.h"
 #include "libutil/text.h"
 #include "modules/fluid/service/service.h"

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "libmodule/option.h"
+#include "libmodule/module.h"
 #include "libpage/page_client.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"

@@ -29,9 +29,7 @@
 
 #include "libjsonview/jsonview.h"
 #include "libmodule/quota.h"
-#include "libmodule/rate_limit.h"
-#include "libmodule/respond.h"
-#include "libmodule/upcall.h"
+#include "libmodule/module.h"
 #include "libutil/queue/fifo.h"
 #include "modules/fluid/lease/clock.h"
 #include "modules/fluid/node/node.h"
