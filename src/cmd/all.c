@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* all.c - idtree-all: all commands of idtree, help, and completion
+/* all.c - idtree-all: all commands of idtree, and help; idtree module list, doc list, keygen
  *
  * The program idtree runs it in its own place if it does not have the command itself (main.c).
  */
@@ -10,9 +10,162 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include <jansson.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
+#include "cmd/base/table.h"
+#include "cmd/doc/doc.h"
+#include "common/libzmqutil/curve.h"
 #include "libutil/inherited.h"
+
+/* --- lists, as tables ------------------------------------------------------------------------ */
+
+static const char *status_name (int status)
+{
+    static const char *const names[] = { "init", "running", "finalizing", "exited" };
+
+    return status >= 0 && status < 4 ? names[status] : "?";
+}
+
+/* Services of a module except the one of its own name, joined with commas. */
+static json_t *other_services (const json_t *m)
+{
+    const char *name = json_string_value (json_object_get (m, "name"));
+    char buf[512] = "";
+    size_t i;
+    json_t *s;
+
+    json_array_foreach (json_object_get (m, "services"), i, s) {
+        const char *service = json_string_value (s);
+        size_t n = strlen (buf);
+
+        if (service && name && strcmp (service, name))
+            snprintf (buf + n, sizeof (buf) - n, "%s%s", n ? "," : "", service);
+    }
+    return json_string (buf);
+}
+
+static void print_modules (json_t *mods)
+{
+    static const struct table_column columns[] = {
+        { "MODULE", "name", 0 },
+        { "STATE", "state", 0 },
+        { "IDLE", "idle", TABLE_RIGHT },
+        { "SENDQ", "sendqueue", TABLE_RIGHT },
+        { "RECVQ", "recvqueue", TABLE_RIGHT },
+        { "SERVICES", "others", 0 },
+    };
+    size_t i;
+    json_t *m;
+
+    json_array_foreach (mods, i, m) {
+        int status = json_integer_value (json_object_get (m, "status"));
+
+        json_object_set_new (m, "state", json_string (status_name (status)));
+        json_object_set_new (m, "others", other_services (m));
+    }
+    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), mods);
+}
+
+static int run_module_list (struct cmd *cmd)
+{
+    uint32_t rank = IDT_NODEID_ANY;
+
+    cmd_options (cmd, &rank);
+    json_t *answer = ask_new (cmd, "module.list", rank, NULL, "modules");
+    if (cmd->json)
+        ask_print_lines (cmd, json_object_get (answer, "mods"));
+    else
+        print_modules (json_object_get (answer, "mods"));
+    json_decref (answer);
+    return CMD_OK;
+}
+
+static const struct cmd_option module_list_options[] = {
+    CMD_RANK_OPTION (0),
+    CMD_OPTIONS_END,
+};
+
+const struct command module_list_command = {
+    .name = "module list",
+    .flags = CMD_CONNECTS,
+    .summary = "List the modules of a broker",
+    .example = "idtree module list --rank 3",
+    .json = "one object a line, for each module",
+    .options = module_list_options,
+    .run = run_module_list,
+};
+
+static void print_documents (const json_t *documents)
+{
+    static const struct table_column columns[] = {
+        { "DOCUMENT", "document", 0 },           { "RANGES", "seq", TABLE_RIGHT },
+        { "FINALS", "finals", TABLE_RIGHT },     { "SESSIONS", "sessions", TABLE_RIGHT },
+        { "CLUSTERS", "clusters", TABLE_RIGHT }, { "UUID", "uuid", 0 },
+    };
+
+    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), documents);
+}
+
+static int run_doc_list (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
+
+    if (cmd->json)
+        ask_print_lines (cmd, json_object_get (answer, "documents"));
+    else
+        print_documents (json_object_get (answer, "documents"));
+    json_decref (answer);
+    return CMD_OK;
+}
+
+const struct command doc_list_command = {
+    .name = "doc list",
+    .flags = CMD_CONNECTS,
+    .summary = "List the documents of the id compressor",
+    .example = "idtree doc list",
+    .json = "one object a line, for each document",
+    .run = run_doc_list,
+};
+
+/* --- keygen ---------------------------------------------------------------------------------- */
+
+static int run_keygen (struct cmd *cmd)
+{
+    const char *name = NULL;
+    idt_error_t err;
+
+    cmd_options (cmd, &name);
+    if (certificate_make (cmd->argv[0], name, &err) < 0)
+        cmd_die (cmd, "%s", err.text);
+    if (!cmd->json)
+        out_print ("%s: made; copy it to all hosts of the instance, readable only by the user of the brokers\n",
+                   cmd->argv[0]);
+    return CMD_OK;
+}
+
+static const struct cmd_option keygen_options[] = {
+    { 0, "name", "NAME", "name for people (default: idtree)", cmd_take_text, 0 },
+    CMD_OPTIONS_END,
+};
+
+const struct command keygen_command = {
+    .name = "keygen",
+    .operands = "FILE",
+    .flags = CMD_SILENT,
+    .summary = "Make the certificate that all hosts of an instance share",
+    .details = "Any reader of FILE can pose as any of the brokers.  Copy it to each host as safely as other\nkeys, "
+               "readable only by the user that runs the broker; it is made with mode 0400.  An existing\nfile is not "
+               "replaced.",
+    .example = "idtree keygen /etc/idtree/idtree.cert",
+    .options = keygen_options,
+    .run = run_keygen,
+};
+
+/* --- all commands ---------------------------------------------------------------------------- */
 
 static const struct command *const cmd_table[] = {
     &init_command,

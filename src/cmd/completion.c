@@ -1,14 +1,467 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* completion.c - idtree completion: print the completion script of a shell, for users without our package */
+/* completion.c - idtree complete: print the possible completions of a command line, for the shell; idtree completion:
+ * print the shell's script, for users without our package
+ *
+ * The arguments of idtree complete are the words after "idtree" up to the cursor; the last one is being typed and may
+ * be empty.  It prints each possible completion of this word on a line.  Commands, options and values come from the
+ * table of commands, so the shell's part (etc/completion/idtree) never changes.
+ *
+ * Usage lines have one name for each kind of value: FORM, ATTRIBUTE, DOCUMENT.  Values that the instance knows are
+ * requested from it, for at most a second; without a broker such arguments have no candidates.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/completion.h"
+#include "cmd/id/scheme.h"
+#include "libutil/text.h"
 
-static int run (struct cmd *cmd)
+#define ASK_MS 1000. /* the longest that the user waits while typing */
+#define RANKS_MAX 256
+#define NAME_LEN 64
+
+struct candidates {
+    struct cmd *cmd;
+    const char *typed;  /* the word so far */
+    const char *before; /* 'before_len' bytes that precede the candidate in the same word, as --format= */
+    size_t before_len;
+    const char *rank;   /* --rank; NULL: not given */
+    const char *scheme; /* --scheme, the same */
+};
+
+/* Print 'word' if it begins with the typed text, unless it has control characters, as a name that a user chose may: it could not be typed as it is
+ * shown.
+ */
+static void offer_word (const struct candidates *c, const char *word)
+{
+    if (!strncmp (word, c->typed, strlen (c->typed)) && utf8_span_printable (word, strlen (word)) == strlen (word))
+        out_print ("%.*s%s\n", (int)c->before_len, c->before ? c->before : "", word);
+}
+
+/* --- of ids ---------------------------------------------------------------------------------- */
+
+static void offer_forms (const struct candidates *c)
+{
+    const struct scheme *scheme = c->scheme ? scheme_find (c->scheme) : scheme_at (0);
+
+    for (int i = 0; scheme && scheme->forms[i]; i++)
+        offer_word (c, scheme->forms[i]);
+}
+
+static void offer_schemes (const struct candidates *c)
+{
+    for (int i = 0; i < SCHEME_COUNT; i++)
+        offer_word (c, scheme_at (i)->name);
+}
+
+/* --- of the instance ------------------------------------------------------------------------- */
+
+/* The answer of a broker, or of the broker of --rank; NULL: no answer. */
+static json_t *ask_quietly_new (const struct candidates *c, const char *topic, uint32_t nodeid, const char *request)
+{
+    struct cmd *cmd = c->cmd;
+    const char *text;
+    json_t *o = NULL;
+
+    if (!cmd->h)
+        cmd->h = idt_open_ex (cmd->uri, &(struct idt_open_options){ .flags = IDT_O_NORECONNECT, .timeout_ms = ASK_MS },
+                              NULL);
+    if (!cmd->h)
+        return NULL;
+    idt_future_t *f = idt_rpc (cmd->h, topic, request, nodeid, 0);
+    if (f && idt_future_wait (f, ASK_MS) == 0 && idt_rpc_get (f, &text) == 0 && text)
+        o = json_loads (text, 0, NULL);
+    idt_future_destroy (f);
+    return o;
+}
+
+static uint32_t rank_of (const struct candidates *c)
+{
+    return c->rank && isdigit ((unsigned char)*c->rank) ? (uint32_t)strtoul (c->rank, NULL, 10) : IDT_NODEID_ANY;
+}
+
+/* Offer the strings of an array, or of a member of its objects. */
+static void offer_strings (const struct candidates *c, const json_t *array, const char *member)
+{
+    size_t i;
+    json_t *o;
+
+    json_array_foreach ((json_t *)array, i, o) {
+        const char *s = json_string_value (member ? json_object_get (o, member) : o);
+
+        if (s)
+            offer_word (c, s);
+    }
+}
+
+static void offer_attributes (const struct candidates *c)
+{
+    json_t *o = ask_quietly_new (c, "attr.list", rank_of (c), "{}");
+
+    offer_strings (c, json_object_get (o, "names"), NULL);
+    json_decref (o);
+}
+
+static void offer_modules (const struct candidates *c)
+{
+    json_t *o = ask_quietly_new (c, "module.list", rank_of (c), NULL);
+
+    offer_strings (c, json_object_get (o, "mods"), "name");
+    json_decref (o);
+}
+
+static void offer_services (const struct candidates *c)
+{
+    json_t *o = ask_quietly_new (c, "module.list", IDT_NODEID_ANY, NULL), *m;
+    size_t i;
+
+    json_array_foreach (json_object_get (o, "mods"), i, m)
+        offer_strings (c, json_object_get (m, "services"), NULL);
+    json_decref (o);
+}
+
+static void offer_documents (const struct candidates *c)
+{
+    json_t *o = ask_quietly_new (c, "compressor.list", IDT_NODEID_ANY, "{}");
+
+    offer_strings (c, json_object_get (o, "documents"), "document");
+    json_decref (o);
+}
+
+/* An attribute of the connected broker, for free (); NULL: unknown. */
+static char *attribute_new (const struct candidates *c, const char *request)
+{
+    json_t *o = ask_quietly_new (c, "attr.get", IDT_NODEID_ANY, request);
+    const char *value = json_string_value (json_object_get (o, "value"));
+    char *copy = value ? strdup (value) : NULL;
+
+    json_decref (o);
+    return copy;
+}
+
+static void offer_ranks (const struct candidates *c)
+{
+    char *text = attribute_new (c, "{\"name\":\"size\"}"), word[16];
+    unsigned long size = text ? strtoul (text, NULL, 10) : 0;
+
+    for (unsigned long rank = 0; rank < size && rank < RANKS_MAX; rank++) {
+        snprintf (word, sizeof (word), "%lu", rank);
+        offer_word (c, word);
+    }
+    free (text);
+}
+
+static void offer_rank_sets (const struct candidates *c)
+{
+    offer_word (c, "all");
+    offer_ranks (c);
+}
+
+/* Offer the ranks at the other ends of a broker's links. */
+static void offer_neighbours (const struct candidates *c)
+{
+    json_t *o = ask_quietly_new (c, "overlay.stats-get", rank_of (c), NULL), *link;
+    char word[16];
+    size_t i;
+
+    json_array_foreach (json_object_get (o, "links"), i, link) {
+        snprintf (word, sizeof (word), "%" JSON_INTEGER_FORMAT, json_integer_value (json_object_get (link, "rank")));
+        offer_word (c, word);
+    }
+    json_decref (o);
+}
+
+/* Offer the possible peers of a broker: kinds, modules, ranks. */
+static void offer_peers (const struct candidates *c)
+{
+    static const char *const kinds[] = { "client", "module", "broker", "child", "parent" };
+
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        offer_word (c, kinds[i]);
+    offer_modules (c);
+    offer_neighbours (c);
+}
+
+/* Offer the modules in a folder, without .so. */
+static void offer_files (const struct candidates *c, const char *dir)
+{
+    DIR *d = opendir (dir);
+    struct dirent *entry;
+    char word[NAME_LEN];
+
+    while (d && (entry = readdir (d))) {
+        size_t len = strlen (entry->d_name);
+
+        if (len <= 3 || len >= sizeof (word) || strcmp (entry->d_name + len - 3, ".so"))
+            continue;
+        snprintf (word, sizeof (word), "%.*s", (int)(len - 3), entry->d_name);
+        offer_word (c, word);
+    }
+    if (d)
+        closedir (d);
+}
+
+/* Offer the modules that can be loaded.  It assumes that the broker runs on this host. */
+static void offer_module_files (const struct candidates *c)
+{
+    char *path = attribute_new (c, "{\"name\":\"module.path\"}"), *save = NULL;
+
+    for (char *dir = path ? strtok_r (path, ":", &save) : NULL; dir; dir = strtok_r (NULL, ":", &save))
+        offer_files (c, dir);
+    free (path);
+}
+
+/* --- all ------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    void (*offer) (const struct candidates *c); /* NULL: 'words' */
+    const char *words;
+} kinds[] = {
+    { "ATTRIBUTE", offer_attributes, NULL },
+    { "DOCUMENT", offer_documents, NULL },
+    { "FORM", offer_forms, NULL },
+    { "FORMAT", NULL, "openmetrics|prometheus" },
+    { "KIND", NULL, "local|global" },
+    { "LEVEL", NULL, "emerg|alert|crit|err|warning|notice|info|debug" },
+    { "MODULE", offer_modules, NULL },
+    { "PATH", offer_module_files, NULL },
+    { "PEER", offer_peers, NULL },
+    { "R", offer_ranks, NULL },
+    { "RANK", offer_ranks, NULL },
+    { "RANKS", offer_rank_sets, NULL },
+    { "SCHEME", offer_schemes, NULL },
+    { "SERVICE", offer_services, NULL },
+    { "SIG", NULL, "KILL|TERM|INT|HUP|STOP|CONT|ABRT|SEGV" },
+    { "SORT", NULL, "tree|rank|host|status|fluid|lease|ids/s|requests/s" },
+    { "STATE", NULL, "full|partial|degraded|lost" },
+    { "T", NULL, "kary:|mincrit|binomial|custom:" },
+    { "TYPES", NULL, "request|response|event|control" },
+    { "U", NULL, "hold|default|expedite" },
+    { "WHEN", NULL, "auto|always|never" },
+};
+
+static void offer_kind (const struct candidates *c, size_t kind)
+{
+    char words[128], *save = NULL;
+
+    if (kinds[kind].offer) {
+        kinds[kind].offer (c);
+        return;
+    }
+    snprintf (words, sizeof (words), "%s", kinds[kind].words);
+    for (char *word = strtok_r (words, "|", &save); word; word = strtok_r (NULL, "|", &save))
+        offer_word (c, word);
+}
+
+/* Offer all values for 'name': alternatives separated by |.  An alternative in lower case stands for itself. */
+static void offer_values (const struct candidates *c, const char *name)
+{
+    char names[128], *save = NULL;
+
+    snprintf (names, sizeof (names), "%s", name);
+    for (char *word = strtok_r (names, "|", &save); word; word = strtok_r (NULL, "|", &save)) {
+        if (islower ((unsigned char)*word))
+            offer_word (c, word);
+        for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+            if (!strcmp (kinds[i].name, word))
+                offer_kind (c, i);
+    }
+}
+
+/* --- the line -------------------------------------------------------------------------------- */
+
+/* The state of the line before the word that is being typed. */
+struct typing {
+    const struct command *command;
+    struct candidates c;
+    struct cmd_option pending; /* the word is its argument; without a name: not an argument of an option */
+    bool operands_only;        /* after "--" */
+    int operands;              /* number of operands before the word */
+};
+
+struct search {
+    const char *name; /* of 'len' bytes; NULL: find by letter */
+    size_t len;
+    int letter;
+    struct cmd_option found; /* without a name: not found */
+};
+
+static void compare_option (const struct cmd_option *o, void *arg)
+{
+    struct search *s = arg;
+
+    if (s->name ? strlen (o->name) == s->len && !strncmp (o->name, s->name, s->len)
+                : (o->letter & 0xff) == s->letter || (o->letter >> 8 != 0 && o->letter >> 8 == s->letter))
+        s->found = *o;
+}
+
+/* The option that a word is (without a name: none).  Sets '*value' to its argument in the same word (NULL: not there).
+ */
+static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
+{
+    struct search s = { 0 };
+
+    if (word[1] == '-') {
+        s.name = word + 2;
+        s.len = strcspn (s.name, "=");
+        *value = s.name[s.len] ? s.name + s.len + 1 : NULL;
+    }
+    else {
+        s.letter = word[1];
+        *value = word[2] ? word + 2 : NULL;
+    }
+    cmd_each_option (command, compare_option, &s);
+    return s.found;
+}
+
+/* Note the options --uri, --rank and --scheme, which select the broker and the kind of ids. */
+static void note (struct typing *t, const struct cmd_option *o, const char *value)
+{
+    if (!strcmp (o->name, "uri"))
+        t->c.cmd->uri = value;
+    else if (!strcmp (o->name, "rank"))
+        t->c.rank = value;
+    else if (!strcmp (o->name, "scheme"))
+        t->c.scheme = value;
+}
+
+static void read_word (struct typing *t, const char *word)
+{
+    const char *value;
+
+    if (t->pending.name) {
+        note (t, &t->pending, word);
+        t->pending.name = NULL;
+    }
+    else if (!t->operands_only && !strcmp (word, "--"))
+        t->operands_only = true;
+    else if (!t->operands_only && word[0] == '-' && word[1]) {
+        struct cmd_option o = find_option (t->command, word, &value);
+
+        if (o.arg && value)
+            note (t, &o, value);
+        else if (o.arg)
+            t->pending = o;
+    }
+    else
+        t->operands++;
+}
+
+static void offer_option (const struct cmd_option *o, void *arg)
+{
+    struct candidates *c = arg;
+    char buf[64];
+
+    if (!o->help)
+        return;
+    snprintf (buf, sizeof (buf), "--%s", o->name);
+    offer_word (c, buf);
+}
+
+/* Write the name of operand number 'n' in the usage line into 'buf'. */
+static const char *operand_at (const char *operands, int n, char *buf, size_t size)
+{
+    const char *p = operands ? operands : "";
+    size_t len = 0;
+
+    for (; *p && n >= 0; p += strspn (p, " "), n--) {
+        const char *word = p + strspn (p, "[");
+
+        len = strcspn (word, " ]");
+        snprintf (buf, size, "%.*s", (int)len, word);
+        p = word + len + strspn (word + len, "]");
+        bool repeats = strstr (buf, "...") || !strncmp (p, "...", 3);
+        p += strcspn (p, " ");
+        if (repeats)
+            break;
+        if (n > 0)
+            *buf = '\0';
+    }
+    buf[strcspn (buf, ".")] = '\0';
+    return buf;
+}
+
+/* Offer values of an option in the same word, as in --format=wo. */
+static void offer_value (struct typing *t)
+{
+    const char *value, *typed = t->c.typed;
+    struct cmd_option o = find_option (t->command, typed, &value);
+
+    if (!o.arg)
+        return;
+    t->c.typed = value;
+    t->c.before = typed;
+    t->c.before_len = (size_t)(value - typed);
+    offer_values (&t->c, o.arg);
+}
+
+static void offer_typed (struct typing *t)
+{
+    const char *typed = t->c.typed;
+    char operand[128] = "";
+
+    if (t->pending.name)
+        offer_values (&t->c, t->pending.arg);
+    else if (!t->operands_only && !strncmp (typed, "--", 2) && strchr (typed, '='))
+        offer_value (t);
+    else if (!t->operands_only && *typed == '-')
+        cmd_each_option (t->command, offer_option, &t->c);
+    else
+        offer_values (&t->c, operand_at (t->command->operands, t->operands, operand, sizeof (operand)));
+}
+
+static void offer_words (struct cmd *cmd, const char *group, const char *typed)
+{
+    struct candidates c = { .cmd = cmd, .typed = typed };
+    struct cmd_words w;
+
+    cmd_words (&w, cmd->table, group);
+    for (size_t i = 0; i < w.count; i++)
+        offer_word (&c, w.words[i]);
+}
+
+static int run_complete (struct cmd *cmd)
+{
+    int n = cmd->argc - 2, words; /* argv[0] is "complete", the last one is being typed */
+    char **argv = cmd->argv + 1;
+
+    if (n < 0)
+        return CMD_OK;
+    struct typing t = { .c = { .cmd = cmd, .typed = argv[n] } };
+    if (!(t.command = cmd_find (cmd->table, n, argv, &words))) {
+        if (n <= 1)
+            offer_words (cmd, n > 0 ? argv[0] : NULL, argv[n]);
+        return CMD_OK;
+    }
+    for (int i = words; i < n; i++)
+        read_word (&t, argv[i]);
+    /* With CMD_RUNS, words behind the first operand belong to another command. */
+    if (!(t.command->flags & CMD_VERBATIM) && !(t.command->flags & CMD_RUNS && t.operands > 0))
+        offer_typed (&t);
+    return CMD_OK;
+}
+
+const struct command complete_command = {
+    .name = "complete",
+    .flags = CMD_VERBATIM | CMD_HIDDEN,
+    .summary = "Print possible completions of a command line, for the shell",
+    .run = run_complete,
+};
+
+/* --- scripts --------------------------------------------------------------------------------- */
+
+static int run_completion (struct cmd *cmd)
 {
     char quoted[CMD_QUOTE_MAX];
 
@@ -31,5 +484,5 @@ const struct command completion_command = {
                "after compinit:         eval \"$(idtree completion zsh)\"\nfish, in ~/.config/fish/config.fish:      "
                "idtree completion fish | source\nPackages install the same scripts in the folders of these shells.",
     .example = "eval \"$(idtree completion bash)\"",
-    .run = run,
+    .run = run_completion,
 };

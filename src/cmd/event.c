@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event.c - idtree event pub, sub */
+/* event.c - idtree event pub, sub; idtree dmesg, logger: events, and the log of brokers */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -12,8 +15,13 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
+#include "libutil/clock.h"
+#include "libutil/text.h"
+
+#define LINE_MAX_PRINTED 4096
+#define LOG_HEADER_MAX 320 /* bytes before the text of a line */
 
 /* --- pub -------------------------------------------------------------------------------------- */
 
@@ -47,7 +55,7 @@ static int run_pub (struct cmd *cmd)
         check_payload (cmd, payload);
     int flags = o.private ? IDT_MSGFLAG_PRIVATE : 0;
     ask_note (cmd, "event.publish", 0);
-    idt_future_t *f = ask_wait (cmd, idt_event_publish (cmd_connect (cmd), topic, flags, payload), topic);
+    idt_future_t *f = ask_wait (cmd, idt_event_publish (ask_connect (cmd), topic, flags, payload), topic);
     if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
         cmd_die (cmd, "%s: the answer has no seq", topic);
     if (cmd->json)
@@ -66,7 +74,7 @@ struct sub {
 };
 
 /* A payload that is not JSON is printed as a string, or left out if it is not UTF-8. */
-static void print_json (const struct cmd *cmd, const char *topic, const char *payload)
+static void print_event (const struct cmd *cmd, const char *topic, const char *payload)
 {
     json_t *value = payload ? json_loads (payload, JSON_DECODE_ANY, NULL) : NULL;
     json_t *o = json_pack ("{s:s s:o*}", "topic", topic, "payload",
@@ -84,7 +92,7 @@ static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     const char *payload = idt_msg_string (msg);
 
     if (sub->cmd->json)
-        print_json (sub->cmd, idt_msg_topic (msg), payload);
+        print_event (sub->cmd, idt_msg_topic (msg), payload);
     else
         out_print ("%s\t%s\n", idt_msg_topic (msg), payload ? payload : "");
     cmd_flush (sub->cmd);
@@ -102,7 +110,7 @@ static int run_sub (struct cmd *cmd)
     struct sub sub = { .cmd = cmd };
 
     cmd_options (cmd, &sub);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = ask_connect (cmd);
     if (idt_handlers_add (h, handlers, &sub) < 0)
         cmd_die (cmd, "%s", strerror (errno));
     ask_note (cmd, "event.subscribe", IDT_NODEID_ANY);
@@ -150,4 +158,297 @@ const struct command event_sub_command = {
     .json = "one object a line",
     .options = sub_options,
     .run = run_sub,
+};
+
+/* --- dmesg ------------------------------------------------------------------------------------ */
+
+/* Print the fields of a line as JSON.  A line that is not in the format of brokers has only the text. */
+static void print_line (const struct cmd *cmd, const char *line)
+{
+    struct logline l;
+    json_t *o;
+
+    if (logline_parse (line, &l) == 0)
+        o = json_pack ("{s:s s:I s:s s:s s:s}", "date", l.time, "rank", (json_int_t)strtoul (l.rank, NULL, 10), "name",
+                       l.name, "severity", logline_level (l.level), "text", l.text);
+    else
+        o = json_pack ("{s:s}", "text", line);
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
+/* The text need not end in a NUL. */
+static void print_response (const struct cmd *cmd, idt_future_t *f)
+{
+    const void *data;
+    size_t size;
+    char line[LINE_MAX_PRINTED], buf[LINE_MAX_PRINTED];
+
+    if (idt_rpc_get_raw (f, &data, &size) == 0) {
+        snprintf (line, sizeof (line), "%.*s", (int)size, (const char *)data);
+        if (cmd->json)
+            print_line (cmd, line);
+        else
+            out_print ("%s\n", logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
+    }
+}
+
+struct dmesg_options {
+    const char *ranks;
+    uint32_t rank;
+    bool follow;
+    bool only_new;
+    bool clear;
+};
+
+static idt_future_t *ask_for_log (struct cmd *cmd, const struct dmesg_options *o)
+{
+    return ask_stream (cmd, "log.dmesg", o->rank,
+                       json_pack ("{s:b s:b}", "follow", o->follow, "nobacklog", o->only_new));
+}
+
+static void print_log (struct cmd *cmd, const struct dmesg_options *o)
+{
+    idt_future_t *f = ask_for_log (cmd, o);
+
+    if (o->follow) /* lines may be rare: the ping shows whether the rank answers */
+        idt_future_destroy (ask_ready (cmd, ask_send (cmd, "broker.ping", o->rank, json_object ()), "log"));
+    while (idt_future_errnum (o->follow ? ask_next (cmd, f, "log") : ask_ready (cmd, f, "log")) != ENODATA) {
+        print_response (cmd, ask_wait (cmd, f, "log"));
+        if (o->follow)
+            cmd_flush (cmd);
+        idt_future_reset (f);
+    }
+    idt_future_destroy (f);
+}
+
+static int run_on_one (struct cmd *cmd, const struct dmesg_options *o)
+{
+    if (o->clear)
+        json_decref (ask_new (cmd, "log.clear", o->rank, NULL, "log"));
+    else
+        print_log (cmd, o);
+    return CMD_OK;
+}
+
+/* --- dmesg of several ------------------------------------------------------------------------------- */
+
+struct logs {
+    struct cmd *cmd;
+    const struct dmesg_options *o;
+    struct ranks answer; /* the ranks that answered, with space for all */
+    json_t *failed;      /* ranks_note () */
+};
+
+static void take_rank (uint32_t rank, idt_future_t *f, void *arg)
+{
+    struct logs *l = arg;
+
+    if (!ranks_note (l->failed, rank, f))
+        l->answer.rank[l->answer.n++] = rank;
+}
+
+/* The rank may be lost while its log is read. */
+static void print_one_of (struct logs *l, uint32_t rank)
+{
+    struct dmesg_options o = *l->o;
+
+    o.rank = rank;
+    idt_future_t *f = ask_for_log (l->cmd, &o);
+    if (!f)
+        cmd_die (l->cmd, "cannot send: %s", strerror (errno));
+    int rc;
+    while ((rc = idt_future_wait (f, l->cmd->timeout_ms)) == 0 && !idt_future_errnum (f)) {
+        print_response (l->cmd, f);
+        idt_future_reset (f);
+    }
+    if (rc < 0 || idt_future_errnum (f) != ENODATA)
+        ranks_note (l->failed, rank, rc < 0 ? NULL : f);
+    idt_future_destroy (f);
+}
+
+/* Print the logs one after the other: clocks may differ, so lines of several ranks cannot be put in order.  First send
+ * a request to all ranks concurrently, to find the ranks that do not answer.
+ */
+static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
+{
+    struct logs l = { .cmd = cmd, .o = o, .failed = json_object () };
+
+    if (o->follow)
+        cmd_usage (cmd, "-f follows the log of one rank");
+    struct ranks ranks = ranks_read (cmd, o->ranks);
+    if (!(l.answer.rank = calloc (ranks.n + 1, sizeof (ranks.rank[0]))))
+        cmd_die (cmd, "out of memory");
+    ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", NULL, take_rank, &l);
+    for (size_t i = 0; i < l.answer.n && !o->clear; i++)
+        print_one_of (&l, l.answer.rank[i]);
+    int status = ranks_warn (cmd, l.failed, "of ranks");
+    json_decref (l.failed);
+    ranks_fini (&l.answer);
+    ranks_fini (&ranks);
+    return status;
+}
+
+static int run_dmesg (struct cmd *cmd)
+{
+    struct dmesg_options o = { .rank = IDT_NODEID_ANY };
+
+    cmd_options (cmd, &o);
+    if (o.only_new && !o.follow)
+        cmd_usage (cmd, "--new leaves out all lines logged so far: it needs --follow");
+    if (ranks_are_many (o.ranks))
+        return run_on_many (cmd, &o);
+    if (o.ranks)
+        o.rank = cmd_rank (cmd, o.ranks);
+    return run_on_one (cmd, &o);
+}
+
+static const struct cmd_option dmesg_options[] = {
+    { 'r', "rank", "RANKS", "of ranks such as 3 or 0-3,17, one after the other, or all", cmd_take_text,
+      offsetof (struct dmesg_options, ranks) },
+    { 'f', "follow", NULL, "continue with new lines as they are logged", cmd_take_flag,
+      offsetof (struct dmesg_options, follow) },
+    { CMD_LETTERS (0, 'n'), "new", NULL, "only lines logged from now on (with -f)", cmd_take_flag,
+      offsetof (struct dmesg_options, only_new) },
+    { 'C', "clear", NULL, "clear the log instead of printing it", cmd_take_flag,
+      offsetof (struct dmesg_options, clear) },
+    CMD_OPTIONS_END,
+};
+
+const struct command dmesg_command = {
+    .name = "dmesg",
+    .flags = CMD_CONNECTS,
+    .summary = "Print a broker's log",
+    .example = "idtree dmesg -f",
+    .json = "one object a line",
+    .options = dmesg_options,
+    .run = run_dmesg,
+};
+
+/* --- logger ----------------------------------------------------------------------------------- */
+
+struct logger_options {
+    uint32_t rank; /* IDT_NODEID_ANY: the broker of the URI */
+    int level;
+    const char *name;
+};
+
+static void take_level (struct cmd *cmd, const char *arg, void *to)
+{
+    int *level = to;
+
+    if ((*level = logline_level_parse (arg)) < 0)
+        cmd_usage (cmd,
+                   "'%.64s' is no severity, as emerg, alert, crit, err, warning, notice, info "
+                   "or debug",
+                   arg);
+}
+
+/* All arguments with a blank between them, for free (). */
+static char *join (const struct cmd *cmd)
+{
+    size_t size = 1, n = 0;
+
+    for (int i = 0; i < cmd->argc; i++)
+        size += strlen (cmd->argv[i]) + 1;
+    char *buf = calloc (1, size);
+    if (!buf)
+        cmd_die (cmd, "out of memory");
+    for (int i = 0; i < cmd->argc; i++)
+        n += snprintf (buf + n, size - n, "%s%s", i > 0 ? " " : "", cmd->argv[i]);
+    return buf;
+}
+
+/* Write to the log of another rank, in the format of idt_log (). */
+static void send_to_rank (const struct cmd *cmd, const struct logger_options *o, uint32_t from, const char *text)
+{
+    char line[LOG_HEADER_MAX + IDT_LOG_TEXT_MAX + 1], stamp[CLOCK_STAMP_SIZE];
+    int size = snprintf (line, sizeof (line), "<%d>1 %s %u %.128s %d - - %.*s", LOG_PRI (o->level) << 3,
+                         clock_stamp (stamp), from, o->name, (int)getpid (), IDT_LOG_TEXT_MAX, text);
+    idt_future_t *f = idt_rpc_raw (cmd->h, "log.append", line, (size_t)size, o->rank, IDT_RPC_NORESPONSE);
+
+    if (!f)
+        cmd_die (cmd, "cannot send: %s", strerror (errno));
+    idt_future_destroy (f);
+}
+
+static void send_line (const struct cmd *cmd, const struct logger_options *o, uint32_t from, const char *text)
+{
+    if (o->rank == IDT_NODEID_ANY)
+        idt_log (cmd->h, o->level, "%s", text);
+    else
+        send_to_rank (cmd, o, from, text);
+}
+
+/* Send one request for each line.  Warn if the log keeps only the beginning of a line. */
+static void send_lines (const struct cmd *cmd, const struct logger_options *o, uint32_t from, char *text)
+{
+    unsigned number = 1;
+
+    for (char *line = text; line; number++) {
+        char *next = strchr (line, '\n');
+
+        if (next)
+            *next++ = '\0';
+        if (strlen (line) > IDT_LOG_TEXT_MAX)
+            cmd_warn (cmd, "line %u has %zu bytes: the log keeps the first %d", number, strlen (line),
+                      IDT_LOG_TEXT_MAX);
+        if (*line || (number == 1 && !next))
+            send_line (cmd, o, from, line);
+        line = next;
+    }
+}
+
+/* Log an empty line, then ping.  Lines are not answered, but a refusal arrives before the answer to the ping. */
+static void check_may_log (struct cmd *cmd, idt_t *h, uint32_t rank)
+{
+    idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, rank, 0);
+
+    json_decref (ask_take_new (cmd, ask_send (cmd, "broker.ping", rank, json_object ()), "broker.ping"));
+    if (f && idt_future_is_ready (f))
+        ask_wait (cmd, f, "log.append");
+    idt_future_destroy (f);
+}
+
+static int run_logger (struct cmd *cmd)
+{
+    struct logger_options o = { .rank = IDT_NODEID_ANY, .level = LOG_NOTICE, .name = "logger" };
+    struct guard guard;
+    uint32_t rank;
+
+    cmd_options (cmd, &o);
+    idt_t *h = ask_connect_for (cmd, o.rank);
+    rank = ask_own_rank (cmd); /* the line carries it */
+    guard_begin (&guard, cmd);
+    check_may_log (cmd, h, o.rank);
+    idt_log_set_name (h, o.name);
+    char *text = join (cmd);
+    send_lines (cmd, &o, rank, text);
+    free (text);
+    if (idt_flush (h) < 0)
+        cmd_die (cmd, "cannot send: %s", strerror (errno));
+    if (o.rank != IDT_NODEID_ANY) /* its answer comes after the lines, which were sent before it on the same way */
+        json_decref (ask_new (cmd, "broker.ping", o.rank, json_object (), "broker.ping"));
+    guard_end (&guard);
+    return CMD_OK;
+}
+
+static const struct cmd_option logger_options[] = {
+    { 'r', "rank", "R", "to the log of rank R (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct logger_options, rank) },
+    { CMD_LETTERS (0, 's'), "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug",
+      take_level, offsetof (struct logger_options, level) },
+    { CMD_LETTERS (0, 'n'), "name", "NAME", "name of the sender (default: logger)", cmd_take_text,
+      offsetof (struct logger_options, name) },
+    CMD_OPTIONS_END,
+};
+
+const struct command logger_command = {
+    .name = "logger",
+    .operands = "TEXT...",
+    .flags = CMD_CONNECTS | CMD_SILENT,
+    .summary = "Write each line of TEXT to the broker's log",
+    .example = "idtree logger -s warning disk is nearly full",
+    .options = logger_options,
+    .run = run_logger,
 };

@@ -1,26 +1,186 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* info.c - idtree info: the instance and the connected broker, on one screen */
+/* info.c - idtree info, getattr, setattr, lsattr, watermark, version: what brokers report of themselves */
+#include "config.h"
+
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include <idtree/rpc.h>
-
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 
 #define LABEL_WIDTH 21
 #define DOCUMENTS_MS 1000 /* ms; rank 0 may be far: do not delay what this rank knows */
 
-struct info_options {
+struct attr_options {
     uint32_t rank;
+    bool values;
 };
+
+static struct attr_options take_options (struct cmd *cmd)
+{
+    struct attr_options o = { .rank = IDT_NODEID_ANY };
+
+    cmd_options (cmd, &o);
+    ask_connect_for (cmd, o.rank);
+    return o;
+}
+
+static const struct cmd_option options[] = {
+    CMD_RANK_OPTION (offsetof (struct attr_options, rank)),
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option ls_options[] = {
+    CMD_RANK_OPTION (offsetof (struct attr_options, rank)),
+    { 'v', "values", NULL, "print their values, too", cmd_take_flag, offsetof (struct attr_options, values) },
+    CMD_OPTIONS_END,
+};
+
+/* --- attributes ------------------------------------------------------------------------------ */
+
+/* 'value' NULL: not requested, or the attribute has no value. */
+static void print_attr (const struct cmd *cmd, const char *name, const char *value)
+{
+    json_t *o = json_pack ("{s:s s:s*}", "name", name, "value", value);
+
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
+/* For an unknown attribute brokers answer only ENOENT. */
+static int run_get (struct cmd *cmd)
+{
+    struct attr_options o = take_options (cmd);
+    const char *name = cmd->argv[0], *value;
+    idt_future_t *f = ask_send (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", name));
+
+    if (idt_future_errnum (ask_ready (cmd, f, name)) == ENOENT)
+        cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
+    if (idt_rpc_get_unpack (ask_wait (cmd, f, name), "{s:s}", "value", &value) < 0)
+        cmd_die (cmd, "%s: the answer has no value", name);
+    if (cmd->json)
+        print_attr (cmd, name, value);
+    else
+        out_print ("%s\n", value);
+    idt_future_destroy (f);
+    return CMD_OK;
+}
+
+/* Brokers, also Flux's, answer this for an attribute that cannot be set. */
+#define FIXED "attribute may not be updated"
+
+__attribute__ ((noreturn)) static void die_refused (const struct cmd *cmd, const char *name, int errnum,
+                                                    const char *why)
+{
+    if (errnum == ENOENT)
+        cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
+    if (strcmp (why, FIXED) == 0)
+        cmd_die (cmd,
+                 "%s: " FIXED " while the broker runs: if the broker has such an option, set it at the start "
+                 "with -o %s=VALUE",
+                 name, name);
+    if (strncmp (why, "attribute ", strlen ("attribute ")) == 0) /* the name is in the message already */
+        cmd_die (cmd, "%s", why);
+    cmd_die (cmd, "%s: %s", name, why);
+}
+
+static int run_set (struct cmd *cmd)
+{
+    struct attr_options o = take_options (cmd);
+    const char *name = cmd->argv[0];
+
+    ask_connect_own (cmd);
+    idt_future_t *f = ask_ready (
+        cmd, ask_send (cmd, "attr.set", o.rank, json_pack ("{s:s s:s}", "name", name, "value", cmd->argv[1])), name);
+    if (idt_future_errnum (f))
+        die_refused (cmd, name, idt_future_errnum (f), idt_future_error (f));
+    idt_future_destroy (f);
+    return CMD_OK;
+}
+
+static int compare (const void *a, const void *b)
+{
+    return strcmp (*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Between list and get an attribute may be removed, and some have no value. */
+static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
+{
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
+    const char *value;
+
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
+        value = NULL;
+    if (cmd->json)
+        print_attr (cmd, name, value);
+    else
+        out_print ("%-28s %s\n", name, value ? value : "-");
+    idt_future_destroy (f);
+}
+
+static int run_ls (struct cmd *cmd)
+{
+    struct attr_options o = take_options (cmd);
+    json_t *answer = ask_new (cmd, "attr.list", o.rank, NULL, "attributes");
+    json_t *names = json_object_get (answer, "names");
+    size_t n = json_array_size (names);
+    const char **sorted = calloc (n + 1, sizeof (sorted[0]));
+
+    if (!sorted)
+        cmd_die (cmd, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (!(sorted[i] = json_string_value (json_array_get (names, i))))
+            cmd_die (cmd, "the answer contains a name that is not a string");
+    qsort (sorted, n, sizeof (sorted[0]), compare);
+    for (size_t i = 0; i < n; i++) {
+        if (o.values)
+            print_value (cmd, o.rank, sorted[i]);
+        else if (cmd->json)
+            print_attr (cmd, sorted[i], NULL);
+        else
+            out_print ("%s\n", sorted[i]);
+    }
+    free (sorted);
+    json_decref (answer);
+    return CMD_OK;
+}
+
+const struct command getattr_command = {
+    .name = "getattr",
+    .operands = "ATTRIBUTE",
+    .flags = CMD_CONNECTS,
+    .summary = "Show an attribute of a broker",
+    .example = "idtree getattr size",
+    .json = "one object",
+    .options = options,
+    .run = run_get,
+};
+
+const struct command setattr_command = {
+    .name = "setattr",
+    .operands = "ATTRIBUTE VALUE",
+    .flags = CMD_CONNECTS | CMD_SILENT,
+    .summary = "Set an attribute of a broker",
+    .example = "idtree setattr log-stderr-level 7",
+    .options = options,
+    .run = run_set,
+};
+
+const struct command lsattr_command = {
+    .name = "lsattr",
+    .flags = CMD_CONNECTS,
+    .summary = "List the attributes of a broker",
+    .example = "idtree lsattr -v",
+    .json = "one object a line",
+    .options = ls_options,
+    .run = run_ls,
+};
+
+/* --- info ------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *label;
@@ -114,15 +274,15 @@ static void show_lease (json_t *fluid)
         json_object_set_new (fluid, "lease", json_sprintf ("%s to %s ms after the epoch", from, to));
 }
 
-static void print_text (json_t *all)
+static void print_info_text (json_t *all)
 {
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION (6);
     json_t *fluid = json_incref (json_object_get (all, "fluid"));
 
     show_lease (fluid);
     json_object_del (all, "fluid");
-    ask_print_members (all, "", LABEL_WIDTH, flags);
-    ask_print_members (fluid, "fluid ", LABEL_WIDTH, flags);
+    out_print_members (all, "", LABEL_WIDTH, flags);
+    out_print_members (fluid, "fluid ", LABEL_WIDTH, flags);
     json_decref (fluid);
 }
 
@@ -134,7 +294,7 @@ static json_t *number_new (const json_t *text)
     return s && strchr (s, '.') ? json_real (strtod (s, NULL)) : s ? json_integer (strtoll (s, NULL, 10)) : NULL;
 }
 
-static void print_json (const struct cmd *cmd, json_t *all)
+static void print_info_json (const struct cmd *cmd, json_t *all)
 {
     for (size_t i = 0; i < FACTS; i++) {
         json_t *value = json_incref (json_object_get (all, facts[i].label));
@@ -148,28 +308,19 @@ static void print_json (const struct cmd *cmd, json_t *all)
     ask_print (cmd, all);
 }
 
-static int run (struct cmd *cmd)
+static int run_info (struct cmd *cmd)
 {
-    struct info_options o = { .rank = IDT_NODEID_ANY };
-
-    cmd_options (cmd, &o);
-    cmd_connect_for (cmd, o.rank);
+    struct attr_options o = take_options (cmd);
     json_t *all = collect_new (cmd, o.rank);
     if (!json_object_get (all, "rank")) /* no answer: find out why, and end */
         json_decref (ask_new (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", "rank"), "attributes"));
     if (cmd->json)
-        print_json (cmd, all);
+        print_info_json (cmd, all);
     else
-        print_text (all);
+        print_info_text (all);
     json_decref (all);
     return CMD_OK;
 }
-
-static const struct cmd_option options[] = {
-    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
-      offsetof (struct info_options, rank) },
-    CMD_OPTIONS_END,
-};
 
 const struct command info_command = {
     .name = "info",
@@ -178,5 +329,84 @@ const struct command info_command = {
     .example = "idtree info",
     .json = "one object",
     .options = options,
-    .run = run,
+    .run = run_info,
+};
+
+/* --- watermark ------------------------------------------------------------------------------- */
+
+static void print_watermark (const struct cmd *cmd, const json_t *o)
+{
+    const char *id, *date, *timestamp;
+    json_int_t behind_ms;
+
+    if (json_unpack ((json_t *)o, "{s:s s:s s:s s:I}", "id", &id, "date", &date, "timestamp_ms", &timestamp,
+                     "behind_ms", &behind_ms)
+        < 0)
+        cmd_die (cmd, "malformed answer of the broker");
+    out_print ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT
+               " ms\n",
+               id, date, timestamp, behind_ms);
+}
+
+static int run_watermark (struct cmd *cmd)
+{
+    uint32_t rank = IDT_NODEID_ANY;
+
+    cmd_options (cmd, &rank);
+    json_t *answer = ask_new (cmd, "fluid.watermark", rank, json_object (), "cannot get the watermark");
+    (cmd->json ? ask_print : print_watermark) (cmd, answer);
+    json_decref (answer);
+    return CMD_OK;
+}
+
+static const struct cmd_option watermark_options[] = {
+    { 'r', "rank", "R", "as rank R knows it (default: the broker of the URI)", cmd_take_rank, 0 },
+    CMD_OPTIONS_END,
+};
+
+const struct command watermark_command = {
+    .name = "watermark",
+    .flags = CMD_CONNECTS,
+    .summary = "Show the id below which no id will be made any longer, in the whole instance",
+    .details = "A program that repeatedly reads \"all ids since X\" reads up to it, and continues there the next "
+               "time.\nAn answer that was made earlier may still be in flight, for at most fluid.forward-timeout.",
+    .example = "idtree watermark --json",
+    .json = "one object",
+    .options = watermark_options,
+    .run = run_watermark,
+};
+
+/* --- version --------------------------------------------------------------------------------- */
+
+static void print_version (const struct cmd *cmd, const char *version)
+{
+    json_t *o = json_pack ("{s:s s:s* s:s*}", "command", PACKAGE_VERSION, "broker", cmd->h ? version : NULL, "uri",
+                           cmd->h ? idt_get_uri (cmd->h) : NULL);
+
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
+static int run_version (struct cmd *cmd)
+{
+    cmd_options (cmd, NULL);
+    const char *version = ask_try_connect (cmd, NULL) ? idt_attr_get (cmd->h, "version") : NULL;
+
+    if (cmd->json) {
+        print_version (cmd, version);
+        return CMD_OK;
+    }
+    out_print ("command: %s\n", PACKAGE_VERSION);
+    if (cmd->h)
+        out_print ("broker:  %s\nuri:     %s\n", version ? version : "unknown", idt_get_uri (cmd->h));
+    return CMD_OK;
+}
+
+const struct command version_command = {
+    .name = "version",
+    .flags = CMD_CONNECTS,
+    .summary = "Show the versions of the command and, if one is running, of the broker",
+    .example = "idtree version",
+    .json = "one object",
+    .run = run_version,
 };

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/base/self.h"
 #include "libutil/inherited.h"

@@ -3,6 +3,7 @@
 
 /* module.c - idtree module load, remove, stats */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,8 @@
 #include <jansson.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
-#include "cmd/base/ranks.h"
-#include "cmd/inspect/stats.h"
 
 struct module_options {
     uint32_t rank;
@@ -48,7 +47,7 @@ static int run_load (struct cmd *cmd)
     char *path = absolute (cmd, cmd->argv[0]);
     json_t *args = json_array ();
 
-    cmd_connect_own (cmd);
+    ask_connect_own (cmd);
     for (int i = 1; i < cmd->argc; i++)
         json_array_append_new (args, json_string (cmd->argv[i]));
     json_t *request = json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
@@ -64,7 +63,7 @@ static int run_remove (struct cmd *cmd)
     struct module_options o = take_options (cmd);
     char *path = absolute (cmd, cmd->argv[0]);
 
-    cmd_connect_own (cmd);
+    ask_connect_own (cmd);
     json_decref (ask_new (cmd, "module.remove", o.rank, json_pack ("{s:s s:b}", "name", path ? path : "", "cancel", 0),
                           cmd->argv[0]));
     free (path);
@@ -72,6 +71,135 @@ static int run_remove (struct cmd *cmd)
 }
 
 /* --- stats ------------------------------------------------------------------------------------ */
+
+/* Whether the number under 'key' is a name, which is not added. */
+static bool is_name (const char *key)
+{
+    static const char *const names[] = { "seq", "generator", "fingerprint", "drift" };
+    size_t len = strlen (key);
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (!strcmp (key, names[i]))
+            return true;
+    return len >= 4 && !strcmp (key + len - 4, "rank");
+}
+
+static bool is_extreme (const char *key)
+{
+    return !strncmp (key, "longest", 7) || !strncmp (key, "max", 3);
+}
+
+static json_t *number_new (const char *key, const json_t *a, const json_t *b)
+{
+    double x = json_number_value (a), y = json_number_value (b);
+
+    if (is_extreme (key))
+        return json_copy ((json_t *)(x > y ? a : b));
+    if (json_is_integer (a) && json_is_integer (b))
+        return json_integer (json_integer_value (a) + json_integer_value (b));
+    return json_real (x + y);
+}
+
+static void stats_add (json_t *sum, const json_t *o);
+
+static void add_member (json_t *sum, const char *key, json_t *value)
+{
+    json_t *had = json_object_get (sum, key);
+
+    if (json_is_object (value)) {
+        if (!had)
+            json_object_set_new (sum, key, had = json_object ());
+        stats_add (had, value);
+    }
+    else if (!had)
+        json_object_set_new (sum, key, json_copy (value));
+    else if (json_is_number (had) && json_is_number (value) && !is_name (key))
+        json_object_set_new (sum, key, number_new (key, had, value));
+    else if (!json_equal (had, value))
+        json_object_set_new (sum, key, json_null ());
+}
+
+/* Add the object 'o' of a rank to 'sum'.  Numbers are added, also in nested objects; of longest_* and max* the greatest
+ * counts.  Other values, and numbers that name something (a rank), are kept if all ranks report the same one; otherwise
+ * they become null.  Arrays are left out.
+ */
+static void stats_add (json_t *sum, const json_t *o)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)o, key, value)
+        if (!json_is_array (value))
+            add_member (sum, key, value);
+}
+
+struct stats {
+    json_t *sum;
+    json_t *failed;   /* ranks_note () */
+    json_t *answered; /* array of ranks */
+};
+
+static void take_stats (uint32_t rank, idt_future_t *f, void *arg)
+{
+    struct stats *s = arg;
+    json_t *o = NULL;
+    const char *text;
+
+    if (ranks_note (s->failed, rank, f))
+        return;
+    if (idt_rpc_get (f, &text) == 0 && text && (o = json_loads (text, 0, NULL)))
+        stats_add (s->sum, o);
+    json_array_append_new (s->answered, json_integer (rank));
+    json_decref (o);
+}
+
+/* Print the ranks, then the sums. */
+static void print_sums (const struct stats *s, json_t *ranks)
+{
+    json_t *o = json_pack ("{s:O}", "ranks", ranks);
+
+    json_object_update (o, s->sum);
+    out_print_members (o, "", 0, ASK_REALS | JSON_COMPACT);
+    json_decref (o);
+}
+
+/* "failed" is left out if no rank failed. */
+static void print_sums_json (struct cmd *cmd, const struct stats *s, json_t *ranks)
+{
+    json_t *o = json_pack ("{s:O s:O}", "ranks", ranks, "sum", s->sum);
+
+    if (json_object_size (s->failed) > 0)
+        json_object_set_new (o, "failed", ranks_noted_new (cmd, s->failed));
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
+/* Send 'topic' to all of 'ranks' (a text) and print the sums.  Returns the exit status: CMD_FAILED if a rank did not
+ * answer, or answered with an error.
+ */
+static int run_stats_of_many (struct cmd *cmd, const char *text, const char *topic)
+{
+    struct stats s = { .sum = json_object (), .failed = json_object (), .answered = json_array () };
+    struct ranks ranks = ranks_read (cmd, text);
+    int status;
+
+    ranks_ask (cmd, &ranks, topic, NULL, take_stats, &s);
+    json_t *answered = ranks_text_new (cmd, s.answered);
+    if (cmd->json) {
+        print_sums_json (cmd, &s, answered);
+        status = json_object_size (s.failed) > 0 ? CMD_FAILED : CMD_OK;
+    }
+    else {
+        print_sums (&s, answered);
+        status = ranks_warn (cmd, s.failed, "ranks");
+    }
+    json_decref (answered);
+    json_decref (s.sum);
+    json_decref (s.failed);
+    json_decref (s.answered);
+    ranks_fini (&ranks);
+    return status;
+}
 
 static int run_stats (struct cmd *cmd)
 {
@@ -82,7 +210,7 @@ static int run_stats (struct cmd *cmd)
     if (!*cmd->argv[0] || snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
         cmd_usage (cmd, "the name of a module has 1 to %zu bytes", sizeof (topic) - strlen (method) - 2);
     if (ranks_are_many (o.ranks))
-        return stats_print (cmd, o.ranks, topic, cmd->json);
+        return run_stats_of_many (cmd, o.ranks, topic);
     if (o.ranks)
         o.rank = cmd_rank (cmd, o.ranks);
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, o.rank, NULL), topic);
@@ -95,25 +223,21 @@ static int run_stats (struct cmd *cmd)
     if (cmd->json)
         ask_print (cmd, answer);
     else
-        ask_print_members (answer, "", 0, ASK_REALS | JSON_COMPACT);
+        out_print_members (answer, "", 0, ASK_REALS | JSON_COMPACT);
     json_decref (answer);
     return CMD_OK;
 }
 
 #define AT(member) offsetof (struct module_options, member)
-#define RANK_OPTION                                                                              \
-    {                                                                                            \
-        'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) \
-    }
 
 static const struct cmd_option load_options[] = {
-    RANK_OPTION,
+    CMD_RANK_OPTION (AT (rank)),
     { 0, "name", "NAME", "load it under this name instead of its file's", cmd_take_text, AT (name) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option remove_options[] = {
-    RANK_OPTION,
+    CMD_RANK_OPTION (AT (rank)),
     CMD_OPTIONS_END,
 };
 

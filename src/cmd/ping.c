@@ -1,27 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ping.c - idtree ping: the round trip time of a request to a rank or a service, and its route */
+/* ping.c - idtree ping: the round trip time of a request to a rank or a service, and its route
+ *
+ * The route of a message has UUIDs, and is shown as ranks.  No broker knows the UUIDs of all brokers, and each broker's
+ * parent knows it by another UUID.  But all hops are ancestors of one end of the route or of the other, as they are
+ * attached now.  So each rank on the two lines up to rank 0 gets a request, unless it has answered one before.
+ */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include <idtree/handle.h>
+#include <idtree/msg.h>
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
-#include "cmd/hops.h"
 #include "libutil/clock.h"
 
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */
 #define COUNT_UNSAID UINT64_MAX
-#define COUNT_OF_SCRIPTS 4 /* default of --count if stdout is not a terminal */
+#define COUNT_OF_SCRIPTS 4  /* default of --count if stdout is not a terminal */
+#define HOPS_TEXT 8192      /* bytes of a route as text, with its NUL */
+#define HOPS_MAX 1024       /* ranks on two lines up to rank 0 */
+#define HOP_TIMEOUT_MS 1000 /* for a broker that was on the route a moment ago */
+
+/* --- the route as ranks ---------------------------------------------------------------------- */
+
+struct hop {
+    char uuid[IDT_MSG_UUID_LEN + 1]; /* the broker's UUID as its children know it */
+    char up[IDT_MSG_UUID_LEN + 1];   /* and as its parent knows it */
+    uint32_t rank;
+};
+
+struct hops {
+    idt_t *h;
+    struct hop known[HOPS_MAX];
+    size_t count;
+};
+
+static const struct hop *find_rank (const struct hops *hops, uint32_t rank)
+{
+    for (size_t i = 0; i < hops->count; i++)
+        if (hops->known[i].rank == rank)
+            return &hops->known[i];
+    return NULL;
+}
+
+/* Get the UUIDs and the parent of a rank (-1: none).  Returns false if it does not answer. */
+static bool ask_hop (struct hops *hops, uint32_t rank, json_int_t *parent)
+{
+    struct hop *hop = &hops->known[hops->count];
+    idt_future_t *uuid = idt_rpc_pack (hops->h, "attr.get", rank, 0, "{s:s}", "name", "broker.uuid");
+    idt_future_t *up = idt_rpc (hops->h, "overlay.stats-get", NULL, rank, 0);
+    json_t *o = NULL, *name = NULL;
+    const char *s;
+    bool answered = uuid && up && idt_future_wait (uuid, HOP_TIMEOUT_MS) == 0
+                    && idt_future_wait (up, HOP_TIMEOUT_MS) == 0 && idt_rpc_get_unpack (uuid, "{s:s}", "value", &s) == 0
+                    && idt_rpc_get_unpack (up, "{s:o s:o}", "parent-rank", &o, "parent-hop", &name) == 0;
+
+    if (answered) {
+        snprintf (hop->uuid, sizeof (hop->uuid), "%s", s);
+        snprintf (hop->up, sizeof (hop->up), "%s", json_is_string (name) ? json_string_value (name) : "-");
+        hop->rank = rank;
+        hops->count++;
+        *parent = json_is_integer (o) ? json_integer_value (o) : -1;
+    }
+    idt_future_destroy (uuid);
+    idt_future_destroy (up);
+    return answered;
+}
+
+static void ask_line (struct hops *hops, uint32_t rank)
+{
+    json_int_t parent;
+
+    while (hops->count < HOPS_MAX && !find_rank (hops, rank) && ask_hop (hops, rank, &parent) && parent >= 0)
+        rank = (uint32_t)parent;
+}
+
+static const struct hop *find_uuid (const struct hops *hops, const char *s, size_t len)
+{
+    for (size_t i = 0; i < hops->count; i++)
+        if (strncmp (hops->known[i].uuid, s, len) == 0 || strncmp (hops->known[i].up, s, len) == 0)
+            return &hops->known[i];
+    return NULL;
+}
+
+static size_t append (char text[HOPS_TEXT], size_t n, const char *s, size_t len)
+{
+    int more = snprintf (text + n, HOPS_TEXT - n, "%.*s!", (int)len, s);
+
+    return more > 0 && n + (size_t)more < HOPS_TEXT ? n + (size_t)more : n;
+}
+
+/* Returns whether all hops are known. */
+static bool write_text (const struct hops *hops, const char *route, uint32_t rank, char text[HOPS_TEXT])
+{
+    const char *s = route + strcspn (route, "!");
+    bool all = true;
+    size_t n = 0;
+    char number[16];
+
+    while (*s == '!') {
+        size_t len = strcspn (++s, "!");
+        const struct hop *hop = find_uuid (hops, s, len);
+
+        if (hop)
+            snprintf (number, sizeof (number), "%" PRIu32, hop->rank);
+        n = hop ? append (text, n, number, strlen (number)) : append (text, n, s, len);
+        all = all && hop;
+        s += len;
+    }
+    snprintf (number, sizeof (number), "%" PRIu32, rank);
+    n = append (text, n, number, strlen (number));
+    text[n > 0 ? n - 1 : 0] = '\0';
+    return all;
+}
+
+/* Write a route that ended at 'rank' into 'text' as "0!2!5".  'route' has UUIDs or prefixes of them, oldest first, with
+ * '!' between them; the first is the client's and left out.  Blocks: if a hop is not known yet, brokers are asked for
+ * their UUIDs, which may take some seconds.  A hop that remains unknown is copied as it is.  Returns 'text'.
+ */
+static const char *hops_text (struct hops *hops, const char *route, uint32_t rank, char text[HOPS_TEXT])
+{
+    uint32_t own;
+
+    if (write_text (hops, route, rank, text) || idt_get_rank (hops->h, &own) < 0)
+        return text;
+    hops->count = 0; /* a changed tree: ask all again */
+    ask_line (hops, own);
+    ask_line (hops, rank);
+    write_text (hops, route, rank, text);
+    return text;
+}
+
+/* --- ping ------------------------------------------------------------------------------------ */
 
 struct ping {
     struct cmd *cmd;
@@ -35,10 +159,8 @@ struct ping {
     uint64_t ended; /* requests answered or failed */
     uint64_t failed;
     idt_watcher_t *timer;
-    struct hops *hops;
+    struct hops hops;
 };
-
-/* --- target ----------------------------------------------------------------------------------- */
 
 static bool all_digits (const char *s, size_t len)
 {
@@ -58,8 +180,6 @@ static void parse_target (struct ping *p, const char *target)
     snprintf (rank, sizeof (rank), "%.*s", (int)len, target);
     p->nodeid = is_rank && !any ? cmd_rank (p->cmd, rank) : IDT_NODEID_ANY;
 }
-
-/* --- answers ---------------------------------------------------------------------------------- */
 
 static void print_json (struct ping *p, json_int_t rank, json_int_t seq, int64_t ns, const char *way)
 {
@@ -86,7 +206,7 @@ static void print_answer (struct ping *p, idt_future_t *f)
         return;
     }
     int64_t ns = now - (sec * INT64_C (1000000000) + nsec);
-    hops_text (p->hops, route, (uint32_t)rank, way);
+    hops_text (&p->hops, route, (uint32_t)rank, way);
     if (p->cmd->json)
         print_json (p, rank, seq, ns, way);
     else
@@ -132,17 +252,15 @@ static void send_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void run_pings (struct ping *p)
 {
-    idt_reactor_t *r = idt_get_reactor (cmd_connect_for (p->cmd, p->nodeid));
+    idt_reactor_t *r = idt_get_reactor (ask_connect_for (p->cmd, p->nodeid));
 
-    if (!(p->hops = hops_create (p->cmd->h)))
-        cmd_die (p->cmd, "out of memory");
+    p->hops.h = p->cmd->h;
     if (!r || !(p->timer = idt_timer_watcher_create (r, 0, p->interval_ms, send_cb, p)))
         cmd_die (p->cmd, "%s", strerror (errno));
     idt_watcher_start (p->timer);
     if (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0)
         cmd_die (p->cmd, "connection lost: %s", strerror (errno));
     idt_watcher_destroy (p->timer);
-    hops_destroy (p->hops);
 }
 
 static void take_pad (struct cmd *cmd, const char *arg, void *to)
@@ -160,7 +278,7 @@ static void take_interval (struct cmd *cmd, const char *arg, void *to)
     *(double *)to = cmd_seconds (cmd, "interval", arg);
 }
 
-static int run (struct cmd *cmd)
+static int run_ping (struct cmd *cmd)
 {
     struct ping p = { .cmd = cmd, .count = COUNT_UNSAID, .interval_ms = 1000 };
 
@@ -195,5 +313,5 @@ const struct command ping_command = {
     .example = "idtree ping -n 3 5!fluid",
     .json = "one object a line",
     .options = options,
-    .run = run,
+    .run = run_ping,
 };

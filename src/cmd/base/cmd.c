@@ -3,6 +3,8 @@
 
 /* cmd.c - the code that all subcommands of idtree share
  *
+ * It is the only place that reads the environment, except for the URI of the broker, which idt_open () reads.
+ *
  * getopt_long () parses the options.  Its tables are built from the command's option table before parsing.  Its own
  * messages are off: ours name the command and suggest the nearest option.
  */
@@ -20,7 +22,8 @@
 #include "cmd/base/suggest.h"
 #include "libutil/duration.h"
 
-#define KEY_LONG 256 /* value of getopt_long () for option 0 of the table if it has no letter */
+#define KEY_LONG 256      /* value of getopt_long () for option 0 of the table if it has no letter */
+#define TIMEOUT_MS 30000. /* the default of --timeout */
 #define DAY_S 86400.
 #define WHY_MAX 2048 /* bytes of a message that a command prints itself */
 
@@ -100,12 +103,10 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
     return w->count;
 }
 
-/* End without freeing what callers have allocated: _exit () skips the leak checker. */
+/* --- ends ----------------------------------------------------------------------------------- */
 
 /* End without freeing what callers have allocated: _exit () skips the leak checker. */
-static void end (int status) __attribute__ ((noreturn));
-
-static void end (int status)
+__attribute__ ((noreturn)) static void end (int status)
 {
     fflush (stdout);
     _exit (status);
@@ -130,9 +131,7 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
 }
 
 /* The command prints 'why' itself.  Its exit status holds even if 'why' cannot be written. */
-static void end_by_own (const struct cmd *cmd, const char *why) __attribute__ ((noreturn));
-
-static void end_by_own (const struct cmd *cmd, const char *why)
+__attribute__ ((noreturn)) static void end_by_own (const struct cmd *cmd, const char *why)
 {
     idt_error_t error;
     int status = cmd->died (cmd, why);
@@ -209,7 +208,13 @@ static void take_uri (struct cmd *cmd, const char *arg, void *to)
 
 static void take_timeout (struct cmd *cmd, const char *arg, void *to)
 {
-    cmd->timeout_ms = cmd_timeout (cmd, arg);
+    char *end, quoted[CMD_QUOTE_MAX];
+    double seconds = strtod (arg, &end);
+
+    if (end == arg || *end || !(seconds >= 0 && seconds <= DAY_S))
+        cmd_usage (cmd, "timeout '%s': a number of seconds up to %g is needed, or 0 to wait without end",
+                   cmd_quote (arg, strlen (arg), quoted), DAY_S);
+    cmd->timeout_ms = seconds > 0 ? seconds * 1000 : -1;
 }
 
 static void take_json (struct cmd *cmd, const char *arg, void *to)
@@ -404,17 +409,6 @@ double cmd_seconds (const struct cmd *cmd, const char *what, const char *s)
     return seconds * 1000;
 }
 
-double cmd_timeout (const struct cmd *cmd, const char *s)
-{
-    char *end, quoted[CMD_QUOTE_MAX];
-    double seconds = strtod (s, &end);
-
-    if (end == s || *end || !(seconds >= 0 && seconds <= DAY_S))
-        cmd_usage (cmd, "timeout '%s': a number of seconds up to %g is needed, or 0 to wait without end",
-                   cmd_quote (s, strlen (s), quoted), DAY_S);
-    return seconds > 0 ? seconds * 1000 : -1;
-}
-
 uint32_t cmd_rank (const struct cmd *cmd, const char *s)
 {
     return cmd_number (cmd, "rank", s, 0, IDT_NODEID_UPSTREAM - 1);
@@ -575,26 +569,58 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv)
         out_error ("idtree %s: which command? (idtree %s -h lists them)\n", group, group);
         exit (CMD_USAGE);
     }
-    const char *option = suggest (word, (const char *const[]){ "--version", "--help" }, 2);
+    cmd_quote (word, strlen (word), quoted);
     if (!group && *word == '-') {
-        if (option) {
-            out_error ("idtree: unknown option '%s': did you mean %s?\n", cmd_quote (word, strlen (word), quoted),
-                       option);
-            exit (CMD_USAGE);
-        }
-        out_error ("idtree: unknown option '%s': options follow the command (idtree -h lists the commands)\n",
-                   cmd_quote (word, strlen (word), quoted));
+        const char *option = suggest (word, (const char *const[]){ "--version", "--help" }, 2);
+
+        out_error ("idtree: unknown option '%s': ", quoted);
+        if (option)
+            out_error ("did you mean %s?\n", option);
+        else
+            out_error ("options follow the command (idtree -h lists the commands)\n");
         exit (CMD_USAGE);
     }
     cmd_words (&w, table, group);
     const char *meant = suggest_synonym (word, w.words, w.count);
     if (!meant)
         meant = suggest (word, w.words, w.count);
-    out_error ("idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
-               cmd_quote (word, strlen (word), quoted));
+    out_error ("idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "", quoted);
     if (meant)
         out_error (": did you mean %s?\n", meant);
     else
         out_error (" (idtree %s%s-h lists them)\n", group ? group : "", group ? " " : "");
     exit (CMD_USAGE);
+}
+
+/* --- run ------------------------------------------------------------------------------------ */
+
+/* An empty variable counts as unset. */
+static const char *env (const char *name)
+{
+    const char *s = getenv (name);
+
+    return s && *s ? s : NULL;
+}
+
+static void read_env (struct cmd_env *e)
+{
+    e->broker = env ("IDTREE_BROKER");
+    e->tmpdir = env ("TMPDIR");
+    e->shell = env ("SHELL");
+    e->path = env ("PATH");
+    e->term = env ("TERM");
+    e->no_color = env ("NO_COLOR") || (env ("TERM") && !strcmp (env ("TERM"), "dumb"));
+}
+
+int cmd_run (const struct command *command, const struct command *const *table, int argc, char **argv)
+{
+    struct cmd cmd = { .command = command, .table = table, .timeout_ms = TIMEOUT_MS, .argc = argc, .argv = argv };
+
+    read_env (&cmd.env);
+    int status = command->run (&cmd);
+    if (cmd.json && command->flags & CMD_SILENT && status == CMD_OK)
+        out_print ("{}\n");
+    cmd_flush (&cmd);
+    idt_close (cmd.h);
+    return status;
 }

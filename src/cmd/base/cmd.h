@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cmd.h - what the subcommands of idtree share: the table of commands, options, errors, the connection
+/* cmd.h - what the subcommands of idtree share: the table of commands, options, errors
  *
  * Each subcommand is a 'struct command', defined beside its code.  The parser, the -h screen and the completion of the
  * shell are all made from its table of options, so they cannot disagree.
@@ -60,6 +60,12 @@ void cmd_take_flag (struct cmd *cmd, const char *arg, void *to);  /* bool, set t
 void cmd_take_text (struct cmd *cmd, const char *arg, void *to);  /* const char * */
 void cmd_take_rank (struct cmd *cmd, const char *arg, void *to);  /* uint32_t */
 void cmd_take_count (struct cmd *cmd, const char *arg, void *to); /* uint64_t from 1 to UINT32_MAX */
+
+/* An entry for the table of a command that sends its request to one broker: --rank, a uint32_t. */
+#define CMD_RANK_OPTION(offset)                                                               \
+    {                                                                                         \
+        'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, offset \
+    }
 
 enum cmd_flag {
     CMD_CONNECTS = 1, /* connects to a broker: has --uri and --timeout */
@@ -158,11 +164,6 @@ uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uin
 /* Read 's' as seconds above 0, fractions allowed, at most a day.  Returns milliseconds. */
 double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
 
-#define CMD_TIMEOUT_MS 30000. /* the default of --timeout */
-
-/* Read 's' as seconds, as cmd_seconds () does, or as 0 (without end), for which it returns -1. */
-double cmd_timeout (const struct cmd *cmd, const char *s);
-
 /* Read 's' as a rank. */
 uint32_t cmd_rank (const struct cmd *cmd, const char *s);
 
@@ -170,35 +171,6 @@ uint32_t cmd_rank (const struct cmd *cmd, const char *s);
  * run.
  */
 void cmd_flush (const struct cmd *cmd);
-
-/* Connect to the broker in the first call; later calls return the same handle.  Ends the program with a message that
- * says what to do, also if the broker does not answer within --timeout.
- */
-idt_t *cmd_connect (struct cmd *cmd);
-
-/* The same for a command that can work without a broker: connect to cmd->uri.  Returns NULL with errno set and the
- * reason in 'errp'.  Ends the program only if cmd->uri is not a URI (CMD_USAGE) or the broker does not answer.
- */
-idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp);
-
-/* The URI of the broker, or the one that would be used, for messages.  Borrowed. */
-const char *cmd_uri (const struct cmd *cmd);
-
-/* As cmd_connect (), for a command that sends requests to 'rank', which must be a rank of the instance or
- * IDT_NODEID_ANY.
- */
-idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
-
-/* As cmd_connect (), for a command that stops or changes a broker: ends the program if the broker belongs to Flux,
- * before any request.
- */
-idt_t *cmd_connect_own (struct cmd *cmd);
-
-/* The same, but returns NULL with errno ECONNRESET if the broker has closed the connection. */
-idt_t *cmd_try_connect_own (struct cmd *cmd);
-
-/* Whether the connected broker belongs to Flux. */
-bool cmd_is_flux (const struct cmd *cmd);
 
 /* --- text ------------------------------------------------------------------------------------- */
 
@@ -220,5 +192,24 @@ bool cmd_help_group (const struct command *const *table, const char *group);
 
 /* End the program with a message about an unknown command. */
 void cmd_unknown (const struct command *const *table, int argc, char **argv) __attribute__ ((noreturn));
+
+/* --- the commands ----------------------------------------------------------------------------- */
+
+extern const struct command init_command, state_show_command, state_check_command, state_backup_command;
+extern const struct command state_forget_command;
+extern const struct command start_command, startctl_command, broker_command, shutdown_command, reload_command;
+extern const struct command keygen_command;
+extern const struct command id_new_command, id_show_command, id_convert_command, id_range_command, id_sort_command;
+extern const struct command doc_list_command, doc_open_command, doc_close_command, doc_new_command, doc_ids_command;
+extern const struct command doc_show_command, doc_rename_command, doc_delete_command, doc_export_command;
+extern const struct command doc_import_command;
+extern const struct command job_submit_command, job_list_command, job_show_command, job_watch_command;
+extern const struct command job_ack_command, job_stats_command;
+extern const struct command getattr_command, setattr_command, lsattr_command;
+extern const struct command info_command, version_command, watermark_command;
+extern const struct command module_list_command, module_load_command, module_remove_command, module_stats_command;
+extern const struct command overlay_status_command, health_command, metrics_command, top_command, trace_command;
+extern const struct command ping_command, event_pub_command, event_sub_command, dmesg_command, logger_command;
+extern const struct command completion_command, complete_command;
 
 #endif /* CMD_CMD_H */

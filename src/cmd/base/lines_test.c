@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/lines.h"
+#include "cmd/base/input.h"
 #include "test/tap.h"
 
 static char got[8192];

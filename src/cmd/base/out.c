@@ -311,3 +311,142 @@ int out_json (const json_t *o, size_t flags)
     free (text);
     return 0;
 }
+
+/* --- members, for people ------------------------------------------------------------------------ */
+
+#define LABEL_MAX 96
+
+static bool is_scalar (const json_t *value)
+{
+    return !json_is_object (value) && !json_is_array (value);
+}
+
+/* Whether 'value' is an array with objects, which is printed as a table. */
+static bool is_table (const json_t *value)
+{
+    return json_is_array (value) && json_is_object (json_array_get (value, 0));
+}
+
+/* A scalar as text, or a list of scalars joined with commas.  The caller frees it with free (). */
+static char *text_new (const json_t *value, size_t flags)
+{
+    char *text = NULL;
+    size_t size, i;
+    json_t *one;
+
+    if (json_is_string (value))
+        return strdup (json_string_value (value));
+    if (!value || json_is_null (value)
+        || (!is_scalar (value) && json_array_size (value) + json_object_size (value) == 0))
+        return strdup ("-");
+    if (!json_is_array (value) || !is_scalar (json_array_get (value, 0)))
+        return json_dumps (value, JSON_ENCODE_ANY | flags);
+    FILE *f = open_memstream (&text, &size);
+    json_array_foreach ((json_t *)value, i, one) {
+        char *s = text_new (one, flags);
+
+        if (f)
+            fprintf (f, "%s%s", i > 0 ? ", " : "", s ? s : "?");
+        free (s);
+    }
+    if (f)
+        fclose (f);
+    return text;
+}
+
+/* The width of a column in letters: its title or its longest value. */
+static int column_width (const json_t *rows, const char *key, size_t flags)
+{
+    size_t width = strlen (key), i;
+    json_t *row;
+
+    json_array_foreach ((json_t *)rows, i, row) {
+        char *s = text_new (json_object_get (row, key), flags);
+
+        if (s && strlen (s) > width)
+            width = strlen (s);
+        free (s);
+    }
+    return (int)width;
+}
+
+/* Print one line of a table.  'row' NULL: print the titles. */
+static void print_row (const json_t *rows, const json_t *keys, const json_t *row, size_t flags)
+{
+    const char *key, *between = "  ";
+    json_t *value;
+
+    json_object_foreach ((json_t *)keys, key, value) {
+        int width = column_width (rows, key, flags);
+        char *s = row ? text_new (json_object_get (row, key), flags) : strdup (key);
+
+        out_print ("%s%*s", between, json_is_number (value) ? width : -width, s ? s : "?");
+        free (s);
+    }
+    out_print ("\n");
+}
+
+static void print_table (const char *label, const json_t *rows, size_t flags)
+{
+    json_t *keys = json_object (), *row;
+    size_t i;
+
+    json_array_foreach ((json_t *)rows, i, row)
+        json_object_update_missing (keys, row);
+    out_print ("\n%s:\n", label);
+    print_row (rows, keys, NULL, flags);
+    json_array_foreach ((json_t *)rows, i, row)
+        print_row (rows, keys, row, flags);
+    json_decref (keys);
+}
+
+static bool is_nested (const json_t *value)
+{
+    return json_is_object (value) && json_object_size (value) > 0;
+}
+
+/* The number of columns that the longest label of an object needs. */
+static int label_columns (const json_t *o, size_t prefix_len)
+{
+    const char *key;
+    json_t *value;
+    int most = 0;
+
+    json_object_foreach ((json_t *)o, key, value) {
+        size_t len = prefix_len + strlen (key);
+        int columns = is_nested (value) ? label_columns (value, len + 1) : is_table (value) ? 0 : (int)len + 2;
+
+        most = columns > most ? columns : most;
+    }
+    return most;
+}
+
+/* Print the scalars and lists of an object or, with 'tables', its tables, which are printed last. */
+static void print_members (const json_t *o, const char *prefix, int columns, size_t flags, bool tables)
+{
+    char label[LABEL_MAX];
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)o, key, value) {
+        snprintf (label, sizeof (label), "%s%s%s", prefix, key, is_nested (value) ? " " : "");
+        if (is_nested (value))
+            print_members (value, label, columns, flags, tables);
+        else if (is_table (value) && tables)
+            print_table (label, value, flags);
+        else if (!is_table (value) && !tables) {
+            char *s = text_new (value, flags);
+
+            out_print ("%-*s %s\n", columns - 1, label, s ? s : "?");
+            free (s);
+        }
+    }
+}
+
+void out_print_members (const json_t *o, const char *prefix, int columns, size_t flags)
+{
+    if (columns == 0)
+        columns = label_columns (o, strlen (prefix));
+    print_members (o, prefix, columns, flags, false);
+    print_members (o, prefix, columns, flags, true);
+}

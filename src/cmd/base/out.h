@@ -13,8 +13,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <idtree/error.h>
 #include <jansson.h>
+
+#include <idtree/error.h>
 
 /* Print to stdout, and to stderr.  Formats may have d i u x c s, f g e, %%, with h l ll j z, flags, width and
  * precision.  The width of a %s is in letters, its precision in bytes.
@@ -39,6 +40,13 @@ int out_flush (FILE *f, idt_error_t *errp);
  * -1 with errno ENOMEM.  out_flush () reports a failure to write.
  */
 int out_json (const json_t *o, size_t flags);
+
+/* Print the members of an object for people, one a line: 'prefix' and the key, padded to 'columns' (0: to the longest
+ * one) and followed by at least one blank, then the text of the value, or its JSON (with 'flags' of jansson).  null is
+ * printed as -, a list with commas, the members of an object behind its key, and an array of objects as a table after
+ * all others.
+ */
+void out_print_members (const json_t *o, const char *prefix, int columns, size_t flags);
 
 /* The width for printf to pad 's' to 'columns': printf counts bytes, and a letter may have several. */
 int out_pad (const char *s, int columns);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* table.h - tables and trees on a terminal (libsmartcols) */
+/* table.h - tables and trees on a terminal (libsmartcols), and the colors of states */
 #ifndef CMD_TABLE_H
 #define CMD_TABLE_H
 
-#include <stddef.h>
-
 #include <jansson.h>
 #include <libsmartcols.h>
+
+#include "cmd/base/cmd.h"
 
 enum table_flag {
     TABLE_RIGHT = 1,  /* aligned right, for numbers */
@@ -38,5 +38,31 @@ json_t *table_json_new (struct libscols_table *t, const char *name);
 
 /* Print an array of objects, one a row. */
 void table_print_json (const struct table_column *columns, size_t n, const json_t *rows);
+
+/* --- colors: good states have none ---------------------------------------------------------------- */
+
+/* When to use color.  Auto: on a terminal, unless NO_COLOR is set or TERM is dumb. */
+struct color {
+    enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } when;
+};
+
+enum mood { MOOD_GOOD, MOOD_WARNING, MOOD_BAD };
+
+/* Option entries, for the table of a command that has a 'struct color' at 'offset'. */
+#define COLOR_OPTIONS(offset)                                                                          \
+    { 0, "color", "WHEN", "auto (default: on a terminal), always or never", color_take_when, offset }, \
+    {                                                                                                  \
+        0, "no-color", NULL, "the same as --color=never", color_take_never, offset                     \
+    }
+void color_take_when (struct cmd *cmd, const char *arg, void *to);
+void color_take_never (struct cmd *cmd, const char *arg, void *to);
+
+/* Whether to print to stdout in color. */
+bool color_wanted (const struct cmd *cmd, const struct color *color);
+
+/* The name of a mood's color for libsmartcols, and the escape sequence that begins it on a terminal; NULL: no color. */
+const char *color_name (enum mood mood);
+const char *color_begin (enum mood mood);
+#define COLOR_END "\033[0m"
 
 #endif /* CMD_TABLE_H */

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
+#include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
 
 #define LABEL_WIDTH 18
@@ -18,7 +19,7 @@ struct doc doc_begin (struct cmd *cmd)
     struct doc d = { .cmd = cmd, .rank = IDT_NODEID_ANY, .count = 1 };
 
     cmd_options (cmd, &d);
-    cmd_connect_for (cmd, d.rank);
+    ask_connect_for (cmd, d.rank);
     return d;
 }
 
@@ -86,7 +87,7 @@ void doc_print (const struct doc *d, const json_t *o)
     if (d->cmd->json)
         ask_print (d->cmd, o);
     else
-        ask_print_members (o, "", LABEL_WIDTH, 0);
+        out_print_members (o, "", LABEL_WIDTH, 0);
 }
 
 /* --- new, open, close ------------------------------------------------------------------------- */

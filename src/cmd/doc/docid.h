@@ -11,9 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include <idtree/handle.h>
 #include <idtree/idcomp.h>
-#include <jansson.h>
 
 #define DOCID_NAME_MAX 100 /* characters of a document's name */
 

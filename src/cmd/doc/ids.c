@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/doc.h"

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/id/text.h"
 

@@ -13,6 +13,7 @@
 
 #include <idtree/rpc.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/id/epoch.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
@@ -60,7 +61,7 @@ static int get_number (const json_t *o, const char *key, double *value)
 
 static void find_in_instance (struct id_epoch *epoch, struct cmd *cmd)
 {
-    if (cmd_try_connect (cmd, &epoch->why)) {
+    if (ask_try_connect (cmd, &epoch->why)) {
         ask (cmd->h, idt_get_uri (cmd->h), epoch);
         json_t *o = ask_rank_new (cmd->h, 0);
         if (get_number (o, "ahead_ms", &epoch->ahead_ms) == 0)

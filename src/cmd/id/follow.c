@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/base/lines.h"
+#include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/id/follow.h"
 #include "libutil/duration.h"

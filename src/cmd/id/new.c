@@ -21,7 +21,7 @@
 #include <idtree/generate.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/id/follow.h"
 #include "cmd/id/new.h"
 #include "cmd/id/text.h"
@@ -270,7 +270,7 @@ static void begin (struct new *new)
     }
     if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
         cmd_die (new->o.cmd, "out of memory");
-    cmd_connect_for (new->o.cmd, new->o.rank);
+    ask_connect_for (new->o.cmd, new->o.rank);
 }
 
 /* Send one request, and print its trace. */

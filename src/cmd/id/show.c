@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/docid.h"
 #include "cmd/id/epoch.h"
@@ -134,7 +134,7 @@ static void print_new (struct show *show, json_t *o)
     else {
         if (show->count++)
             out_print ("\n");
-        ask_print_members (o, "", LABEL_WIDTH, 0);
+        out_print_members (o, "", LABEL_WIDTH, 0);
     }
     json_decref (o);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/id/text.h"
 
 #define CHUNK (256 * 1024)        /* bytes of a write */

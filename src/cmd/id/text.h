@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "cmd/base/cmd.h"
-#include "cmd/base/lines.h"
+#include "cmd/base/input.h"
 #include "cmd/id/scheme.h"
 
 /* End the program: 's' is not a WHAT; the message lists the valid names. */

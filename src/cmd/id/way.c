@@ -87,7 +87,7 @@ struct way *way_ask (struct cmd *cmd, uint32_t rank, uint32_t n, fluid_t *ids)
     make_hex (cmd, w->span, 16);
     take_parent (getenv ("TRACEPARENT"), w);
     snprintf (parent, sizeof (parent), "00-%s-%s-01", w->trace, w->span);
-    cmd_connect_for (cmd, rank);
+    ask_connect_for (cmd, rank);
     w->ids = n;
     w->start_us = clock_us (CLOCK_REALTIME);
     since_us = clock_us (CLOCK_MONOTONIC);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/inspect/health_eval.h"
 #include "libutil/clock.h"
@@ -136,11 +136,11 @@ static int run (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     cmd->died = cmd->json ? nobody_json : nobody_text;
-    cmd_connect_for (cmd, o.rank);
+    ask_connect_for (cmd, o.rank);
     if (o.rank == IDT_NODEID_ANY)
         o.rank = get_rank (cmd);
     health_eval_begin (&j, o.rank, get_lease_ms (cmd, o.rank));
-    j.in_flux = cmd_is_flux (cmd);
+    j.in_flux = ask_is_flux (cmd);
     ask_all (cmd, &j);
     if (cmd->json)
         print_json (&j);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
-#include "cmd/inspect/survey.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/cmd.h"
 #include "libmetrics/text.h"
 
 struct metrics_options {
@@ -31,15 +31,15 @@ static enum metrics_format read_format (struct cmd *cmd, const char *name)
 static int print_sums (struct cmd *cmd, const struct metrics_options *o, enum metrics_format format)
 {
     bool all = o->rank == IDT_NODEID_ANY;
-    json_t *question = survey_question_new (cmd, all ? 0 : o->rank);
+    json_t *question = subtree_request_new (cmd, all ? 0 : o->rank);
 
     if (!all && !o->subtree)
         json_object_set_new (question, "alone", json_true ());
-    json_t *report = survey_new (cmd, question, "metrics");
-    if (!report && cmd_is_flux (cmd))
-        cmd_die (cmd, "metrics: the broker at %s belongs to Flux, where idtree serves " ASK_IN_FLUX, cmd_uri (cmd));
+    json_t *report = subtree_report_new (cmd, question, "metrics");
+    if (!report && ask_is_flux (cmd))
+        cmd_die (cmd, "metrics: the broker at %s belongs to Flux, where idtree serves " ASK_IN_FLUX, ask_uri (cmd));
     if (!report)
-        cmd_die (cmd, "the broker at %s has no metrics: its version is too old", cmd_uri (cmd));
+        cmd_die (cmd, "the broker at %s has no metrics: its version is too old", ask_uri (cmd));
     if (cmd->json)
         ask_print (cmd, report);
     else
@@ -78,25 +78,13 @@ static void print_by_rank (const struct cmd *cmd, const struct collection *c)
     json_decref (o);
 }
 
-static int warn_of_failed (struct cmd *cmd, const json_t *failed)
-{
-    json_t *noted = ranks_noted_new (cmd, failed), *ranks;
-    const char *why;
-
-    json_object_foreach (noted, why, ranks)
-        cmd_warn (cmd, "ranks %s: %s", json_string_value (ranks), why);
-    int status = json_object_size (noted) > 0 ? CMD_FAILED : CMD_OK;
-    json_decref (noted);
-    return status;
-}
-
 static int print_each (struct cmd *cmd, const struct metrics_options *o, enum metrics_format format)
 {
     bool one = o->rank != IDT_NODEID_ANY && !o->subtree;
     uint32_t root = o->rank == IDT_NODEID_ANY ? 0 : o->rank;
-    struct ranks ranks = survey_subtree (cmd, root);
+    struct ranks ranks = subtree_ranks (cmd, root);
     struct collection c = { .sources = calloc (ranks.n + 1, sizeof (c.sources[0])), .failed = json_object () };
-    json_t *question = survey_question_new (cmd, root);
+    json_t *question = subtree_request_new (cmd, root);
 
     if (!c.sources)
         cmd_die (cmd, "out of memory");
@@ -107,7 +95,7 @@ static int print_each (struct cmd *cmd, const struct metrics_options *o, enum me
         print_by_rank (cmd, &c);
     else
         metrics_print (stdout, format, c.sources, c.n);
-    int status = warn_of_failed (cmd, c.failed);
+    int status = ranks_warn (cmd, c.failed, "ranks");
     for (size_t i = 0; i < c.n; i++)
         json_decref ((json_t *)c.sources[i].report);
     free (c.sources);
@@ -127,7 +115,7 @@ static int run (struct cmd *cmd)
     enum metrics_format format = read_format (cmd, o.format);
     if (o.subtree && o.rank == IDT_NODEID_ANY)
         cmd_usage (cmd, "--subtree needs --rank");
-    cmd_connect_for (cmd, o.rank);
+    ask_connect_for (cmd, o.rank);
     return (o.per_rank ? print_each : print_sums) (cmd, &o, format);
 }
 

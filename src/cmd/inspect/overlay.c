@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/inspect/overlay.h"
 #include "libutil/clock.h"
 
@@ -93,7 +93,7 @@ static int run (struct cmd *cmd)
     o.view.json = cmd->json;
     if (o.wait)
         check_state_name (cmd, o.wait);
-    cmd_connect_for (cmd, o.view.rank);
+    ask_connect_for (cmd, o.view.rank);
     if (o.wait)
         await_state (cmd, &o);
     show (&o);

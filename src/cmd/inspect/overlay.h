@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "cmd/base/cmd.h"
-#include "cmd/base/color.h"
+#include "cmd/base/table.h"
 
 #define OVERLAY_STATE_SIZE 32 /* bytes of the name of a state */
 

@@ -15,10 +15,9 @@
 
 #include <idtree/rpc.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/base/out.h"
-#include "cmd/base/ranks.h"
 #include "cmd/inspect/overlay.h"
-#include "cmd/inspect/survey.h"
 #include "libmetrics/metrics.h"
 #include "libutil/text.h"
 
@@ -30,9 +29,9 @@ uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
 {
     uint32_t size;
 
-    if (rank == 0 && idt_get_size (cmd_connect_for (cmd, 0), &size) == 0)
+    if (rank == 0 && idt_get_size (ask_connect_for (cmd, 0), &size) == 0)
         return size;
-    json_t *o = survey_topology_new (cmd, rank);
+    json_t *o = subtree_topology_new (cmd, rank);
     size = (uint32_t)json_integer_value (json_object_get (o, "size"));
     json_decref (o);
     return size;
@@ -41,11 +40,11 @@ uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
 /* NULL: the broker does not know the request. */
 static json_t *get_states_new (const struct overlay_view *v)
 {
-    json_t *question = survey_question_new (v->cmd, v->rank);
+    json_t *question = subtree_request_new (v->cmd, v->rank);
 
     json_object_set_new (question, "states", json_true ());
     json_object_set_new (question, "services", v->fluid ? json_pack ("[s]", "fluid") : json_array ());
-    return survey_new (v->cmd, question, "states");
+    return subtree_report_new (v->cmd, question, "states");
 }
 
 /* --- one by one --------------------------------------------------------------------------------------- */
@@ -65,7 +64,7 @@ static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, co
     const char *text = json_string_value (json_object_get (status, "older"));
 
     if (!merged)
-        return survey_subtree (v->cmd, v->rank);
+        return subtree_ranks (v->cmd, v->rank);
     struct ranks ranks = { .rank = calloc (size, sizeof (ranks.rank[0])) };
     if (!ranks.rank)
         cmd_die (v->cmd, "out of memory");

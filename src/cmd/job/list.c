@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/job/job.h"
 #include "libutil/minmax.h"

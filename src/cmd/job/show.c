@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/id/epoch.h"
 #include "cmd/job/job.h"
@@ -46,7 +46,7 @@ static void print_job (const json_t *o)
     json_t *shown = json_copy ((json_t *)o), *spec = json_incref (json_object_get (o, "jobspec"));
 
     json_object_del (shown, "jobspec");
-    ask_print_members (shown, "", LABEL_WIDTH, 0);
+    out_print_members (shown, "", LABEL_WIDTH, 0);
     if (spec) {
         out_print ("jobspec\n");
         out_json (spec, JSON_INDENT (2));
@@ -98,8 +98,8 @@ static void print_stats (json_t *stats)
     json_t *limits = json_incref (json_object_get (stats, "limits"));
 
     json_object_del (stats, "limits");
-    ask_print_members (stats, "", STATS_WIDTH, JSON_COMPACT);
-    ask_print_members (limits, "limit ", STATS_WIDTH, JSON_COMPACT);
+    out_print_members (stats, "", STATS_WIDTH, JSON_COMPACT);
+    out_print_members (limits, "limit ", STATS_WIDTH, JSON_COMPACT);
     json_decref (limits);
 }
 

@@ -15,7 +15,7 @@
 
 #include <idtree/reactor.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/job/job.h"
@@ -259,7 +259,7 @@ static void pause_cb (idt_watcher_t *w, int revents, void *arg)
 static void submit_all (struct submit *s)
 {
     /* A broker of Flux would take the jobs, and answer with ids that are not ours. */
-    idt_reactor_t *r = idt_get_reactor (cmd_connect_own (s->cmd));
+    idt_reactor_t *r = idt_get_reactor (ask_connect_own (s->cmd));
 
     uint64_t patience_ms = s->cmd->timeout_ms < 0 ? UINT64_MAX : (uint64_t)s->cmd->timeout_ms;
 

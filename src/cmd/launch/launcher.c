@@ -22,19 +22,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 #include <zmq.h>
 
-#include "cmd/base/out.h"
-#include "libreaper/reaper.h"
 #include "broker/boot/traces.h"
+#include "cmd/base/out.h"
 #include "cmd/launch/launcher_private.h"
 #include "libpmi/pmi_wire.h"
+#include "libreaper/reaper.h"
 #include "libutil/errprintf.h"
 #include "libutil/inherited.h"
 #include "libutil/minmax.h"

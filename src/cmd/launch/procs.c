@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker/boot/zygote.h"
 #include "broker/boot/traces.h"
+#include "broker/boot/zygote.h"
 #include "cmd/launch/procs.h"
 #include "libutil/errprintf.h"
 #include "libutil/inherited.h"

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #include "broker/base/plan.h"
-#include "cmd/base/commands.h"
-#include "libreaper/reaper.h"
+#include "cmd/base/cmd.h"
+#include "cmd/base/self.h"
 #include "cmd/launch/launcher.h"
 #include "cmd/launch/limits.h"
-#include "cmd/base/self.h"
+#include "libreaper/reaper.h"
 #include "libutil/minmax.h"
 #include "libutil/private_dir.h"
 #include "libutil/text.h"

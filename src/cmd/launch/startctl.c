@@ -17,11 +17,11 @@
 #include <jansson.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
-#include "cmd/launch/control.h"
 #include "cmd/base/suggest.h"
 #include "cmd/base/table.h"
+#include "cmd/launch/control.h"
 
 static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 #define VERBS (sizeof (verbs) / sizeof (verbs[0]))

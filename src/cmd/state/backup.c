@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/state/look.h"
 #include "libsqlite/database.h"
 #include "libutil/duration.h"

@@ -16,7 +16,7 @@
 
 #include "broker/base/uuid_key.h"
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
 #include "libsqlite/state.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
 #include "libsqlite/database.h"
@@ -39,7 +39,7 @@ static int show (struct cmd *cmd)
     if (cmd->json)
         ask_print (cmd, all);
     else
-        ask_print_members (all, "", WIDTH, JSON_COMPACT);
+        out_print_members (all, "", WIDTH, JSON_COMPACT);
     json_decref (all);
     return CMD_OK;
 }

@@ -5,7 +5,7 @@
 #ifndef CMD_TOP_SCREEN_H
 #define CMD_TOP_SCREEN_H
 
-#include "cmd/base/color.h"
+#include "cmd/base/table.h"
 #include "cmd/top/view.h"
 
 /* Take over the terminal.  Returns 0, or -1 if TERM names a terminal that is unknown or cannot move its cursor. */

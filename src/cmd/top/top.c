@@ -18,7 +18,7 @@
 #include <idtree/reactor.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "libutil/text.h"
 #include "cmd/top/poll.h"
@@ -47,7 +47,7 @@ struct top {
 static void draw (struct top *t)
 {
     if (!t->cmd->json)
-        screen_draw (&t->view, &(struct screen_text){ .uri = cmd_uri (t->cmd), .note = t->note });
+        screen_draw (&t->view, &(struct screen_text){ .uri = ask_uri (t->cmd), .note = t->note });
 }
 
 static void stop (struct top *t)
@@ -259,7 +259,7 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &t);
     t.view.board = &t.board;
     t.view.selected = t.view.root;
-    cmd_connect_for (cmd, t.view.root);
+    ask_connect_for (cmd, t.view.root);
     if (!cmd->json)
         begin_screen (&t);
     watch (&t);

@@ -68,7 +68,7 @@ static const char *say_list (const json_t *list, const char *key, char buf[LIST_
 
 static uint32_t rank_of (struct cmd *cmd, uint32_t rank)
 {
-    if (rank == IDT_NODEID_ANY && idt_get_rank (cmd_connect (cmd), &rank) < 0)
+    if (rank == IDT_NODEID_ANY && idt_get_rank (ask_connect (cmd), &rank) < 0)
         cmd_die (cmd, "trace: the broker does not report its rank");
     return rank;
 }
@@ -89,7 +89,7 @@ static void check_link (struct cmd *cmd, uint32_t at, const json_t *links, uint3
 
     if (has_rank (links, peer))
         return;
-    cmd_connect_for (cmd, peer);
+    ask_connect_for (cmd, peer);
     if (peer == at)
         cmd_die (cmd, "rank %" PRIu32 " is the traced rank itself: give one at the other end of a link: %s", at,
                  say_list (links, "rank", list));
@@ -143,7 +143,7 @@ void peer_choose (struct cmd *cmd, uint32_t rank, const char *peer, json_t *requ
 {
     uint32_t other = is_number (peer) ? cmd_rank (cmd, peer) : 0;
 
-    cmd_connect_for (cmd, rank);
+    ask_connect_for (cmd, rank);
     uint32_t at = rank_of (cmd, rank);
     if (!is_kind (peer) && !is_number (peer)) {
         check_module (cmd, at, peer);

@@ -11,7 +11,7 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
+#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/trace/peer.h"
 #include "libutil/text.h"
@@ -233,7 +233,7 @@ static int run (struct cmd *cmd)
     size_t read = 0;
 
     cmd_options (cmd, &o);
-    cmd_connect_for (cmd, o.rank);
+    ask_connect_for (cmd, o.rank);
     idt_future_t *f = ask_stream (cmd, "broker.trace", o.rank, make_request (&o));
     while (o.count == 0 || n < o.count) {
         const char *text = NULL;
