@@ -57,18 +57,18 @@ static bool is_json (const idt_msg_t *request)
     return strcmp (idt_msg_topic (request), "fluid.generate") == 0;
 }
 
-static void reply (void *arg, void *cookie, const struct run *run, size_t nruns)
+static void reply (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct path *p = arg;
     idt_msg_t *msg = idt_msg_respond (cookie, 0);
     char buf[WIRE_RUNS_TEXT (1)];
-    size_t size = WIRE_RUN_SIZE;
+    size_t size = BLOCK_RUN_SIZE;
 
     counts_must (msg && nruns == 1, "an answer of one run");
     if (is_json (cookie))
         size = wire_write_runs (buf, run, nruns);
     else
-        wire_put_run ((uint8_t *)buf, run);
+        block_put_run ((uint8_t *)buf, *run);
     idt_msg_set_payload (msg, buf, size);
     idt_msg_unref (cookie);
     router_response_new (p->router, &p->module, msg);
@@ -84,9 +84,9 @@ static int forward (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
     struct path *p = arg;
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
-    uint8_t buf[WIRE_BLOCK_SIZE];
+    uint8_t buf[BLOCK_REQUEST_SIZE];
 
-    wire_put_block (buf, count, after);
+    block_put_request (buf, count, after);
     counts_must (msg && idt_msg_set_topic (msg, "fluid.block") == 0
                      && idt_msg_set_payload (msg, buf, sizeof (buf)) == 0,
                  "a forward");
@@ -176,7 +176,7 @@ static void take_request (struct path *p)
     counts_must ((msg = msg_stream_next (p->in, NULL)) != NULL, "a message");
     router_request_new (p->router, &p->client, msg);
     if (p->count > 0) { /* it was forwarded: the answer of the parent */
-        struct run run = { p->next += p->count, p->count };
+        struct id_run run = { p->next += p->count, p->count };
 
         p->count = 0;
         node_forwarded (p->node, p->now_us, p->tag, &run, 1);
@@ -244,10 +244,10 @@ static void make_request (struct path *p, bool json)
 {
     static const char text[] = "{\"count\":1}";
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
-    uint8_t block[WIRE_BLOCK_SIZE];
+    uint8_t block[BLOCK_REQUEST_SIZE];
     ssize_t size;
 
-    wire_put_block (block, 1, 0);
+    block_put_request (block, 1, 0);
     counts_must (msg && idt_msg_set_topic (msg, json ? "fluid.generate" : "fluid.block") == 0
                      && idt_msg_set_payload (msg, json ? (const void *)text : block,
                                              json ? sizeof (text) : sizeof (block))

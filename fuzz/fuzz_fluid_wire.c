@@ -21,27 +21,27 @@ static void must (int good)
 
 static void try_block (const uint8_t *data, size_t size)
 {
-    uint8_t buf[WIRE_BLOCK_SIZE];
+    uint8_t buf[BLOCK_REQUEST_SIZE];
     idt_error_t err;
     uint32_t count;
     fluid_t after;
 
     if (wire_get_block (data, size, &count, &after, &err) < 0)
         return;
-    wire_put_block (buf, count, after);
+    block_put_request (buf, count, after);
     must (memcmp (buf, data, size) == 0);
 }
 
 static void try_runs (const uint8_t *data, size_t size)
 {
     size_t n;
-    struct run *run = wire_get_runs (data, size, NULL, 0, &n);
+    struct id_run *run = wire_get_runs (data, size, NULL, 0, &n);
 
     for (size_t i = 0; run && i < n; i++) {
-        uint8_t buf[WIRE_RUN_SIZE];
+        uint8_t buf[BLOCK_RUN_SIZE];
 
-        wire_put_run (buf, &run[i]);
-        must (memcmp (buf, data + i * WIRE_RUN_SIZE, WIRE_RUN_SIZE) == 0);
+        block_put_run (buf, run[i]);
+        must (memcmp (buf, data + i * BLOCK_RUN_SIZE, BLOCK_RUN_SIZE) == 0);
     }
     free (run);
 }

@@ -70,7 +70,7 @@ static void check_watermark (struct world *w)
 
 /* --- what the nodes want ------------------------------------------------------------------------ */
 
-static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+static void reply_cb (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct side *s = arg;
 
@@ -237,7 +237,7 @@ static void answer (struct world *w, const json_t *o)
 static void forwarded (struct world *w, const void *data, size_t size)
 {
     size_t n;
-    struct run *run = wire_get_runs (data, size, NULL, 0, &n);
+    struct id_run *run = wire_get_runs (data, size, NULL, 0, &n);
 
     if (run)
         node_forwarded (w->inner, w->now_us, w->forward_tag, run, n);

@@ -46,7 +46,8 @@ static void sim_check_time (struct life *l, const struct ask *a)
                         (unsigned long long)(life_boot_us (l) - late_us));
 }
 
-static void sim_check_answer (struct world *w, struct life *l, const struct ask *a, const struct run *run, size_t nruns)
+static void sim_check_answer (struct world *w, struct life *l, const struct ask *a, const struct id_run *run,
+                              size_t nruns)
 {
     fluid_t *last_id = &l->client_last_id[a->client_number];
     uint64_t count = 0;
@@ -70,7 +71,7 @@ static void sim_check_answer (struct world *w, struct life *l, const struct ask 
 }
 
 /* Check that ids that were made here and leave now are not below a watermark that a root has reported. */
-static void sim_check_watermark (struct life *l, const struct run *run, size_t nruns)
+static void sim_check_watermark (struct life *l, const struct id_run *run, size_t nruns)
 {
     for (size_t i = 0; i < nruns; i++) {
         struct fluid_fields f = fluid_split (run[i].first);
@@ -82,7 +83,7 @@ static void sim_check_watermark (struct life *l, const struct run *run, size_t n
 }
 
 /* Check that ids that were made here are not older than their request, apart from the clock's bound. */
-static void sim_check_age (struct life *l, const struct ask *a, const struct run *run, size_t nruns)
+static void sim_check_age (struct life *l, const struct ask *a, const struct id_run *run, size_t nruns)
 {
     life_note_bound (l);
     for (size_t i = 0; i < nruns; i++) {
@@ -94,7 +95,7 @@ static void sim_check_age (struct life *l, const struct ask *a, const struct run
     }
 }
 
-static void reply_op (void *arg, void *cookie, const struct run *run, size_t nruns)
+static void reply_op (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct life *l = arg;
     struct ask *a = cookie;
@@ -111,7 +112,7 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
                                                .to = a->child,
                                                .link = a->link,
                                                .tag = a->tag,
-                                               .run = (struct run *)run,
+                                               .run = (struct id_run *)run,
                                                .nruns = nruns });
     ask_destroy (l, a);
 }

@@ -104,7 +104,7 @@ static void get_page (struct life *l, struct pager *p)
 
 /* --- ids ----------------------------------------------------------------------------------------------------- */
 
-static void judge_run (struct life *l, const struct pager *p, const struct run *run)
+static void judge_run (struct life *l, const struct pager *p, const struct id_run *run)
 {
     struct sim_check *c = l->w->check;
     struct fluid_fields f = fluid_split (run->first);
@@ -126,7 +126,7 @@ static void judge (struct life *l, struct pager *p, const fluid_t *ids, int n)
     for (int i = 0, k; i < n; i += k) {
         for (k = 1; i + k < n && ids[i + k] == ids[i] + (fluid_t)k && fluid_split (ids[i + k]).sequence > 0; k++)
             ;
-        judge_run (l, p, &(struct run){ ids[i], (uint32_t)k });
+        judge_run (l, p, &(struct id_run){ ids[i], (uint32_t)k });
         p->last = ids[i + k - 1];
     }
     l->paged_id = max_u64 (l->paged_id, p->last);

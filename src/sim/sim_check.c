@@ -261,7 +261,7 @@ static struct checked_page *get_page (struct sim_check *c, uint64_t key)
     return p;
 }
 
-void sim_check_issue (struct sim_check *c, const struct run *run)
+void sim_check_issue (struct sim_check *c, const struct id_run *run)
 {
     struct fluid_fields f = fluid_split (run->first);
     struct checked_page *p = get_page (c, (run->first >> 10) + 1);

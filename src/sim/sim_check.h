@@ -44,7 +44,7 @@ void sim_check_borrow (struct sim_check *c, uint32_t life, uint32_t from, const 
 void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms);
 
 /* Ids were given to a client. Each must be new, and must lie in a range or sublease that a life holds. */
-void sim_check_issue (struct sim_check *c, const struct run *run);
+void sim_check_issue (struct sim_check *c, const struct id_run *run);
 
 /* Report a violation of another kind. */
 void sim_check_fail (struct sim_check *c, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));

@@ -21,13 +21,13 @@ static void test_judge (void)
     sim_check_hold (c, 3, 1, 10, 20);
     sim_check_hold (c, 3, 1, 10, 30);
     sim_check_hold (c, 3, 2, 30, 40);
-    sim_check_issue (c, &(struct run){ make_id (29, 3, 0), 1024 });
-    sim_check_issue (c, &(struct run){ make_id (30, 3, 5), 5 });
+    sim_check_issue (c, &(struct id_run){ make_id (29, 3, 0), 1024 });
+    sim_check_issue (c, &(struct id_run){ make_id (30, 3, 5), 5 });
     ok (!sim_check_violation (c) && sim_check_ids (c) == 1029, "a correct history has no violation");
     sim_check_close (c, 3, 1, 25);
     sim_check_hold (c, 3, 4, 25, 30);
     ok (!sim_check_violation (c), "a range that was returned may be held by another life");
-    sim_check_issue (c, &(struct run){ make_id (30, 3, 9), 1 });
+    sim_check_issue (c, &(struct id_run){ make_id (30, 3, 9), 1 });
     ok (sim_check_violation (c) != NULL, "a duplicate id is detected: %s", sim_check_violation (c));
     sim_check_destroy (c);
 
@@ -40,7 +40,7 @@ static void test_judge (void)
 
     c = sim_check_create ();
     sim_check_hold (c, 3, 1, 10, 20);
-    sim_check_issue (c, &(struct run){ make_id (20, 3, 0), 1 });
+    sim_check_issue (c, &(struct id_run){ make_id (20, 3, 0), 1 });
     ok (sim_check_violation (c) != NULL, "an id outside all held ranges is detected: %s", sim_check_violation (c));
     sim_check_destroy (c);
 }

@@ -76,7 +76,7 @@ struct message {
     uint32_t tag;
     uint32_t count; /* of ids; or an errno */
     fluid_t after;
-    struct run *run;
+    struct id_run *run;
     size_t nruns;
     struct lease_request req;
     struct lease_answer answer;

@@ -55,7 +55,7 @@ struct world {
     struct lease_record record;
 };
 
-static inline void world_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+static inline void world_reply_cb (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct world *w = arg;
     struct record *r = &w->req[(size_t)cookie];

@@ -74,7 +74,7 @@ static bool is_linked (const struct scale_rank *r, const struct scale_ask *a)
     return r->s->rank[a->child].link == a->link;
 }
 
-static void judge (struct scale_rank *r, const struct scale_ask *a, const struct run *run, size_t nruns)
+static void judge (struct scale_rank *r, const struct scale_ask *a, const struct id_run *run, size_t nruns)
 {
     struct scale *s = r->s;
     uint64_t count = 0;
@@ -90,7 +90,7 @@ static void judge (struct scale_rank *r, const struct scale_ask *a, const struct
     s->result.ids += count;
 }
 
-static void reply_op (void *arg, void *cookie, const struct run *run, size_t nruns)
+static void reply_op (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct scale_rank *r = arg;
     struct scale_ask *a = cookie;
@@ -103,7 +103,7 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
     if (is_linked (r, a))
         scale_link_send (
             r, &(struct scale_message){
-                   .type = MSG_IDS, .to = a->child, .tag = a->tag, .run = (struct run *)run, .nruns = nruns });
+                   .type = MSG_IDS, .to = a->child, .tag = a->tag, .run = (struct id_run *)run, .nruns = nruns });
     ask_free (r->s, a);
 }
 

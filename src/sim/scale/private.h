@@ -82,8 +82,8 @@ struct scale_message {
     uint32_t count; /* of ids; an errno; in MSG_SHARE retry_ms */
     bool has_share;
     size_t nruns;
-    struct run *run; /* 'small', or allocated */
-    struct run small[2];
+    struct id_run *run; /* 'small', or allocated */
+    struct id_run small[2];
     union {
         fluid_t after;
         struct lease_request req;

@@ -35,12 +35,12 @@ static void ask (struct world *w, uint64_t at_us, size_t cookie, const char *ask
 /* The parent answers the last forward, with 100 ids a millisecond. */
 static void answer_forward (struct world *w, uint64_t at_us)
 {
-    static struct run run[1000];
+    static struct id_run run[1000];
     size_t n = 0;
 
     for (uint32_t left = w->count; left > 0; left -= run[n++].n)
-        run[n] = (struct run){ ((w->after >> 24 < 10000 ? 10000 : (w->after >> 24) + 1) + n) << 24,
-                               left < 100 ? left : 100 };
+        run[n] = (struct id_run){ ((w->after >> 24 < 10000 ? 10000 : (w->after >> 24) + 1) + n) << 24,
+                                  left < 100 ? left : 100 };
     w->count = 0;
     if (n > 0)
         node_forwarded (w->n, at_us, w->tag, run, n);

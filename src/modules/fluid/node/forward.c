@@ -391,7 +391,7 @@ static struct forward *find_forward (struct node *n, uint32_t tag)
 }
 
 /* Whether an answer is valid: 'count' ids in increasing order, all above 'after'. */
-static bool is_sound (const struct forward *f, const struct run *run, size_t nruns)
+static bool is_sound (const struct forward *f, const struct id_run *run, size_t nruns)
 {
     fluid_t last = f->after;
     uint64_t count = 0;
@@ -409,7 +409,7 @@ static bool is_sound (const struct forward *f, const struct run *run, size_t nru
 
 /* A position in a list of runs. */
 struct dealer {
-    const struct run *run;
+    const struct id_run *run;
     uint32_t used;
 };
 
@@ -433,7 +433,7 @@ static bool deal (struct node *n, struct dealer *d, struct pending *p)
     return good;
 }
 
-static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const struct run *run)
+static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const struct id_run *run)
 {
     struct dealer d = { run, 0 };
     struct pending *p;
@@ -489,7 +489,7 @@ static void miss (struct node *n, uint64_t now_us, struct forward *f, int errnum
     end (n, f);
 }
 
-bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
+bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct id_run *run, size_t nruns)
 {
     struct forward *f = find_forward (n, tag);
 

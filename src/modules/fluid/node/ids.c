@@ -380,6 +380,6 @@ enum node_taken node_ids_request (struct node *n, uint64_t now_us, const struct 
     node_share_note (n, now_us, req->count, got);
     if (got < req->count)
         return enqueue (n, now_us, req, first, got);
-    n->ops->reply (n->arg, req->cookie, &(struct run){ first, got }, 1);
+    n->ops->reply (n->arg, req->cookie, &(struct id_run){ first, got }, 1);
     return NODE_ANSWERED;
 }

@@ -134,7 +134,7 @@ void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, v
     node_tick (n, now_us);
 }
 
-void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
+void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct id_run *run, size_t nruns)
 {
     if (node_forward_take (n, now_us, tag, run, nruns))
         node_tick (n, now_us);

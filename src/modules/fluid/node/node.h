@@ -49,7 +49,7 @@ enum node_state {
 
 struct node_ops {
     /* Answer a request for ids with all its ids, in increasing order, or with an error ('text' may be NULL). */
-    void (*reply) (void *arg, void *cookie, const struct run *run, size_t nruns);
+    void (*reply) (void *arg, void *cookie, const struct id_run *run, size_t nruns);
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
     /* Ask the parent for 'count' ids above 'after'. The owner later calls node_forwarded () or node_forward_failed ()
@@ -159,7 +159,7 @@ bool node_block (struct node *n, uint64_t now_us, const struct node_request *req
  */
 void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 
-void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns);
+void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct id_run *run, size_t nruns);
 void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
 
 /* --- leases --------------------------------------------------------------------------------- */

@@ -245,13 +245,13 @@ static void test_fence (void)
     ok (r->answers == 0 && w.forwards == 1 && w.count == 1024 && w.after == make_id (69000, 3, 1023),
         "a node that was paused until its lease was over makes no id of it: it forwards the rest");
     ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "that node is fenced");
-    node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct run){ make_id (70001, 0, 0), 1024 }, 1);
+    node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct id_run){ make_id (70001, 0, 0), 1024 }, 1);
     ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the parent's ids complete the request");
     r = request (&w, T0 + 60 * SECOND, 2, 1, 0, false);
     give (&w, T0 + 60 * SECOND + 10, 70000, 130000);
     ok (w.forwards == 2 && r->answers == 1 && r->first == make_id (70001, 3, 0),
         "with a new lease, forwarded requests are served here, above all that was answered");
-    node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct run){ make_id (70002, 0, 0), 1 }, 1);
+    node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct id_run){ make_id (70002, 0, 0), 1 }, 1);
     ok (r->answers == 1 && r->ids == 1, "the parent's late answer is not used");
     destroy (&w, T0 + 61 * SECOND);
 
@@ -380,12 +380,12 @@ static void test_turns (void)
 /* An answer to the last forward: 'count' ids from 'ms' on. */
 static void answer_forward (struct world *w, uint64_t at_us, uint64_t ms)
 {
-    struct run run[66];
+    struct id_run run[66];
     uint32_t left = w->count;
     size_t k = 0;
 
     for (; left > 0; k++, left -= run[k - 1].n)
-        run[k] = (struct run){ make_id (ms + k, 0, 0), left < 1024 ? left : 1024 };
+        run[k] = (struct id_run){ make_id (ms + k, 0, 0), left < 1024 ? left : 1024 };
     node_forwarded (w->n, at_us, w->tag, run, k);
 }
 
@@ -517,9 +517,9 @@ static void test_newcomers_gone (void)
 static void test_combine (void)
 {
     struct world w;
-    struct run run[3] = { { make_id (10000, 1, 1000), 24 },
-                          { make_id (10001, 1, 0), 1024 },
-                          { make_id (10002, 1, 0), 7 } };
+    struct id_run run[3] = { { make_id (10000, 1, 1000), 24 },
+                             { make_id (10001, 1, 0), 1024 },
+                             { make_id (10002, 1, 0), 7 } };
 
     create_idle (&w);
     ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and requests no lease");
@@ -530,7 +530,7 @@ static void test_combine (void)
     request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
     request (&w, T0 + 3, 4, 35, 0, false);
     ok (w.forwards == 1, "while a forward is under way, later requests wait");
-    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){ make_id (10000, 0, 0), 70 }, 1);
+    node_forwarded (w.n, T0 + MS, w.tag, &(struct id_run){ make_id (10000, 0, 0), 70 }, 1);
     ok (w.req[1].ids == 70 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 69),
         "then they are combined, above all that was answered and all 'after' of the requests");
     node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
@@ -557,11 +557,11 @@ static void test_combine (void)
 static void test_bad_answers (void)
 {
     struct world w;
-    struct run too_few = { make_id (10000, 0, 0), 1 }, below = { make_id (8999, 0, 0), 2 },
-               wide = { make_id (10000, 0, 1023), 2 };
-    struct run twice[2] = { { make_id (10000, 0, 1), 1 }, { make_id (10000, 0, 1), 1 } };
+    struct id_run too_few = { make_id (10000, 0, 0), 1 }, below = { make_id (8999, 0, 0), 2 },
+                  wide = { make_id (10000, 0, 1023), 2 };
+    struct id_run twice[2] = { { make_id (10000, 0, 1), 1 }, { make_id (10000, 0, 1), 1 } };
     const struct {
-        const struct run *run;
+        const struct id_run *run;
         size_t nruns;
     } bad[] = { { &too_few, 1 }, { &below, 1 }, { &wide, 1 }, { twice, 2 }, { NULL, 0 } };
     int refused = 0;
@@ -585,22 +585,22 @@ static void test_trouble (void)
     node_parent (w.n, T0 + SECOND, false);
     request (&w, T0 + SECOND, 2, 6, 0, false);
     ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests wait");
-    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){ make_id (10000, 0, 0), 5 }, 1);
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct id_run){ make_id (10000, 0, 0), 5 }, 1);
     ok (w.req[1].answers == 0, "the former parent's answer is ignored");
     node_parent (w.n, T0 + 2 * SECOND, true);
     ok (w.forwards == 2 && w.count == 11, "waiting requests are sent again to the new parent");
-    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){ make_id (10000, 0, 0), 5 }, 1);
+    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct id_run){ make_id (10000, 0, 0), 5 }, 1);
     ok (w.req[1].answers == 0, "the former parent's answer is not taken for the new parent's");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
-    node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){ make_id (15000, 0, 0), 11 }, 1);
+    node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct id_run){ make_id (15000, 0, 0), 11 }, 1);
     ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its ids of a late answer are skipped");
 
     request (&w, T0 + 6 * SECOND, 3, 5, 0, false);
     request (&w, T0 + 6 * SECOND, 4, 5, 0, false);
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)3);
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)4);
-    node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){ make_id (16000, 0, 0), 5 }, 1);
+    node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct id_run){ make_id (16000, 0, 0), 5 }, 1);
     ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that disconnected are not answered");
     ok (w.cancels == 2, "the parent is notified that they are no longer needed");
 
@@ -738,7 +738,7 @@ static void test_far_after (void)
     ok (w.forwards == 1 && w.count == 7 && w.after == 0, "other requests are forwarded");
     tell_time (&w, T0 + SECOND, 10 * SECOND);
     ok (w.req[1].errnum == EAGAIN, "when the time is known, an 'after' far ahead is refused");
-    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){ make_id (10000, 0, 0), 7 }, 1);
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct id_run){ make_id (10000, 0, 0), 7 }, 1);
     node_tick (w.n, T0 + 1501 * MS);
     ok (w.forwards == 2 && w.count == 1 && w.after == near, "one slightly ahead is forwarded when its time has come");
     destroy (&w, T0 + 2 * SECOND);
@@ -1451,7 +1451,7 @@ static void test_lanes (void)
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
     request (&w, T0, 1, 1, 0, false);
-    node_forwarded (w.n, T0, w.tag, &(struct run){ make_id (10000, 9, 1), 1 }, 1);
+    node_forwarded (w.n, T0, w.tag, &(struct id_run){ make_id (10000, 9, 1), 1 }, 1);
     give (&w, T0, 10000, 70000);
     r = request (&w, T0, 2, 1, 0, false);
     ok (w.req[1].answers == 1 && r->answers == 0, "no lane makes an id below one that came from the parent");

@@ -315,7 +315,7 @@ bool node_forward_has_spilled (const struct node *n, const struct requester *a);
 uint64_t node_forward_left_here (const struct node *n);
 
 /* The answer to 'tag': ids, or an error. Returns false if it was no longer needed. */
-bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns);
+bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct id_run *run, size_t nruns);
 bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
 
 bool node_forward_is_busy (const struct node *n);

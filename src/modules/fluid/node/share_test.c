@@ -133,11 +133,11 @@ static void test_order (void)
     ask (&up, 11, down.count, down.after, true);
     ok (up.req[1].answers == 1 && fluid_split (up.req[1].first).timestamp_ms == 11 && up.req[1].first > down.after,
         "the lender serves it in the same millisecond, from the numbers that it keeps");
-    const struct run run = { up.req[1].first, 17 };
+    const struct id_run run = { up.req[1].first, 17 };
     node_forwarded (down.n, AT (12), down.tag, &run, 1);
     ok (down.req[1].answers == 3 && !down.disorder && fluid_split (down.req[1].last).timestamp_ms == 12,
         "then waiting requests are served from the sublease, above these ids");
-    const struct run late = { fluid_split (down.req[1].last).timestamp_ms << 24 | 1 << 10 | 900, 17 };
+    const struct id_run late = { fluid_split (down.req[1].last).timestamp_ms << 24 | 1 << 10 | 900, 17 };
     ask (&down, 13, 17, 0, false);
     node_forwarded (down.n, AT (13), down.tag, &late, 1);
     ask (&down, 12, 1, 0, false);
@@ -186,13 +186,13 @@ static void test_need (void)
     make_pair (&up, &down, NODE_SHARE_AUTO);
     for (; ms < 1900 && down.wants == 0; ms += 10) {
         ask (&down, ms, 1, 0, false);
-        const struct run run = { (fluid_t)ms << 24, 1 };
+        const struct id_run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
     }
     ok (down.wants == 0, "a rank with requests for a short time forwards");
     for (; ms < 4000 && down.wants == 0; ms += 10) {
         ask (&down, ms, 1, 0, false);
-        const struct run run = { (fluid_t)ms << 24, 1 };
+        const struct id_run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
         node_tick (down.n, AT (ms + 1));
     }
@@ -234,7 +234,7 @@ static void test_seldom (void)
     make_pair (&up, &down, NODE_SHARE_AUTO);
     for (uint64_t ms = 20; ms < 4 * TERM; ms += 1000 / (DEMAND_BEGIN - 1) + 1, asked++) {
         ask (&down, ms, 1, 0, false);
-        const struct run run = { (fluid_t)ms << 24, 1 };
+        const struct id_run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
         node_tick (down.n, AT (ms + 1));
     }

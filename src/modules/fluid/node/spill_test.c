@@ -79,12 +79,12 @@ static void pass (struct world *s, uint64_t patience_ms)
 /* The parent's answer: ids of generator 0, from the millisecond after 'after' on. */
 static void answer (struct world *s, uint64_t ms)
 {
-    struct run run[MANY_MS + 1];
+    struct id_run run[MANY_MS + 1];
     uint64_t t = fluid_split (s->after).timestamp_ms + 1;
     size_t n = 0;
 
     for (uint32_t left = s->count; left > 0; n++, t++) {
-        run[n] = (struct run){ t << 24, left < FLUID_PER_MS ? left : FLUID_PER_MS };
+        run[n] = (struct id_run){ t << 24, left < FLUID_PER_MS ? left : FLUID_PER_MS };
         left -= run[n].n;
     }
     node_forwarded (s->n, AT (ms), s->tag, run, n);
@@ -248,7 +248,7 @@ static void test_unsound (void)
         struct world s;
 
         pass (&s, 2000);
-        struct run run = { kind == 1 ? 1 : s.after + 1 + (1 << 24), s.count - (kind == 0) };
+        struct id_run run = { kind == 1 ? 1 : s.after + 1 + (1 << 24), s.count - (kind == 0) };
         node_forwarded (s.n, AT (13), s.tag, &run, kind < 2);
         ok (s.req[UP].answers == 0 && !s.n->up.spilled.busy && s.n->stats.forwards_lost == 1,
             "an invalid answer fails no request");

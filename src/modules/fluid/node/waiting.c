@@ -269,7 +269,7 @@ void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), 
 static int grow (struct pending *p)
 {
     size_t size = p->size > 0 ? 2 * p->size : p->count / FLUID_PER_MS + 2;
-    struct run *run = realloc (p->run, size * sizeof (*run));
+    struct id_run *run = realloc (p->run, size * sizeof (*run));
 
     if (!run)
         return -1;
@@ -280,7 +280,7 @@ static int grow (struct pending *p)
 
 static bool continues (const struct pending *p, fluid_t first)
 {
-    const struct run *last = p->nruns > 0 ? &p->run[p->nruns - 1] : NULL;
+    const struct id_run *last = p->nruns > 0 ? &p->run[p->nruns - 1] : NULL;
 
     return last && last->first + last->n == first && (first & FLUID_SEQUENCE_MAX) != 0;
 }
@@ -293,7 +293,7 @@ int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32
     else {
         if (p->nruns == p->size && grow (p) < 0)
             return -1;
-        p->run[p->nruns++] = (struct run){ first, n };
+        p->run[p->nruns++] = (struct id_run){ first, n };
     }
     p->got += n;
     w->missing -= n;

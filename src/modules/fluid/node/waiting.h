@@ -25,15 +25,10 @@
 #include <idtree/fluid.h>
 #include <idtree/msg.h>
 
+#include "libfluid/block.h"
 #include "libmetrics/bounds.h"
 
 #define WAITING_TURN 1024U /* ids, as many as a generator makes in a millisecond */
-
-/* The ids first, first + 1, ... first + n - 1, all of one millisecond and one generator. */
-struct run {
-    fluid_t first;
-    uint32_t n; /* 1 ... 1024 */
-};
 
 struct pending {
     TAILQ_ENTRY (pending) link;  /* in 'all' */
@@ -50,7 +45,7 @@ struct pending {
     uint64_t after;
     uint64_t arrival_us;
     uint64_t arrival_ms;
-    struct run *run; /* 'nruns' runs with 'got' ids */
+    struct id_run *run; /* 'nruns' runs with 'got' ids */
     size_t nruns;
     size_t size;
 };
@@ -88,7 +83,7 @@ struct waiting_stats {
     uint64_t unreachable;       /* with EHOSTUNREACH */
 };
 
-typedef void (*waiting_reply_f) (void *arg, void *cookie, const struct run *run, size_t nruns);
+typedef void (*waiting_reply_f) (void *arg, void *cookie, const struct id_run *run, size_t nruns);
 typedef void (*waiting_fail_f) (void *arg, void *cookie, int errnum, const char *text);
 
 struct waiting {

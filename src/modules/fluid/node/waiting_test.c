@@ -15,7 +15,7 @@ static void *last_cookie;
 static uint32_t last_ids;
 static struct waiting_stats stats;
 
-static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+static void reply_cb (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     replies++;
     last_cookie = cookie;

@@ -28,7 +28,6 @@
 #define NRANKS 7 /* parent of r: (r - 1) / 2 */
 #define CLIENT "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 
-
 struct rank {
     struct tree *tree;
     uint32_t rank;
@@ -358,9 +357,9 @@ static void send_request (struct tree *t, uint32_t rank, idt_msg_t *msg, uint32_
 static void ask_block (struct tree *t, uint32_t rank, uint32_t count, fluid_t after, uint32_t tag)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
-    uint8_t buf[WIRE_BLOCK_SIZE];
+    uint8_t buf[BLOCK_REQUEST_SIZE];
 
-    wire_put_block (buf, count, after);
+    block_put_request (buf, count, after);
     idt_msg_set_topic (msg, "fluid.block");
     idt_msg_set_payload (msg, buf, sizeof (buf));
     send_request (t, rank, msg, tag, IDT_ROLE_OWNER | IDT_ROLE_LOCAL);
@@ -396,9 +395,9 @@ static fluid_t get_ids (struct tree *t, uint32_t rank, uint32_t count, fluid_t a
 
     ask_block (t, rank, count, after, 1);
     const idt_msg_t *msg = answer (t);
-    struct run *run = idt_msg_errnum (msg) == 0 && idt_msg_payload (msg, &data, &size) == 0
-                          ? wire_get_runs (data, size, NULL, 0, &n)
-                          : NULL;
+    struct id_run *run = idt_msg_errnum (msg) == 0 && idt_msg_payload (msg, &data, &size) == 0
+                             ? wire_get_runs (data, size, NULL, 0, &n)
+                             : NULL;
     for (size_t i = 0; i < n; i++) {
         if (run[i].first <= after)
             sum = UINT64_MAX / 2;

@@ -110,14 +110,14 @@ static bool is_traced (const idt_msg_t *msg)
     return strcmp (idt_msg_topic (msg), "fluid.trace") == 0;
 }
 
-static size_t write_runs (uint8_t *buf, const struct run *run, size_t nruns)
+static size_t write_runs (uint8_t *buf, const struct id_run *run, size_t nruns)
 {
     for (size_t i = 0; i < nruns; i++)
-        wire_put_run (buf + i * WIRE_RUN_SIZE, &run[i]);
-    return nruns * WIRE_RUN_SIZE;
+        block_put_run (buf + i * BLOCK_RUN_SIZE, run[i]);
+    return nruns * BLOCK_RUN_SIZE;
 }
 
-void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+void service_reply_cb (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct service *sv = arg;
     char small[WIRE_RUNS_TEXT (RUNS_ON_STACK)], *buf = small;
@@ -202,7 +202,7 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     struct service *sv = up->owner;
     const void *data;
     size_t size, n;
-    struct run small[RUNS_ON_STACK], *run = NULL;
+    struct id_run small[RUNS_ON_STACK], *run = NULL;
 
     if (idt_rpc_get_raw (f, &data, &size) == 0)
         run = wire_get_runs (data, size, small, RUNS_ON_STACK, &n);
@@ -236,7 +236,7 @@ static void traced_cb (idt_future_t *f, void *arg)
     struct upcall *up = arg;
     struct service *sv = up->owner;
     size_t n;
-    struct run *run = service_trace_came (sv, up->tag, f, &n);
+    struct id_run *run = service_trace_came (sv, up->tag, f, &n);
 
     if (run)
         node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
@@ -250,12 +250,12 @@ static void traced_cb (idt_future_t *f, void *arg)
 int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
     struct service *sv = arg;
-    uint8_t buf[WIRE_BLOCK_SIZE];
+    uint8_t buf[BLOCK_REQUEST_SIZE];
     idt_future_t *f = sv->traces.count > 0 ? service_trace_up (sv, tag, count, after) : NULL;
 
     if (f)
         return keep (sv, f, tag, traced_cb);
-    wire_put_block (buf, count, after);
+    block_put_request (buf, count, after);
     return keep (sv, idt_rpc_raw (sv->h, "fluid.block", buf, sizeof (buf), IDT_NODEID_UPSTREAM, 0), tag, forwarded_cb);
 }
 

@@ -157,7 +157,7 @@ void service_set_timer (struct service *sv);
 
 void service_log_cb (void *arg, int level, const char *text);
 
-void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns);
+void service_reply_cb (void *arg, void *cookie, const struct id_run *run, size_t nruns);
 void service_fail_cb (void *arg, void *cookie, int errnum, const char *text);
 int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after);
 void service_goes_up_cb (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids);
@@ -215,7 +215,7 @@ int service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct 
                          idt_error_t *errp);
 
 /* Answer fluid.trace with its ids and with the hops that were recorded. */
-void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns);
+void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct id_run *run, size_t nruns);
 void service_trace_forget (struct service *sv, const idt_msg_t *msg); /* no-op if not traced */
 
 /* Send forward 'tag' to the parent as fluid.trace, under the trace of one of its requests. Returns NULL with errno set:
@@ -226,7 +226,7 @@ idt_future_t *service_trace_up (struct service *sv, uint32_t tag, uint32_t count
 /* Read the answer to service_trace_up (). Its hops are added to every traced request of the forward. Returns the runs,
  * as wire_get_runs (); NULL with errno set: ENOSYS if the parent does not know fluid.trace.
  */
-struct run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n);
+struct id_run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n);
 
 /* A forward that was sent without a trace has ended, 'came' with ids or without. */
 void service_trace_ended (struct service *sv, uint32_t tag, bool came);

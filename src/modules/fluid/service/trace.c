@@ -202,7 +202,7 @@ static json_t *describe (struct service *sv, const struct traced *t, uint32_t id
                                                        : ids)); /* ids that arrived too late are not counted */
 }
 
-static json_t *pack_runs (const struct run *run, size_t nruns)
+static json_t *pack_runs (const struct id_run *run, size_t nruns)
 {
     json_t *runs = json_array ();
     char text[FLUID_TEXT_MAX];
@@ -214,7 +214,7 @@ static json_t *pack_runs (const struct run *run, size_t nruns)
     return runs;
 }
 
-static uint32_t count_ids (const struct run *run, size_t nruns)
+static uint32_t count_ids (const struct id_run *run, size_t nruns)
 {
     uint32_t ids = 0;
 
@@ -223,7 +223,7 @@ static uint32_t count_ids (const struct run *run, size_t nruns)
     return ids;
 }
 
-void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns)
+void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct id_run *run, size_t nruns)
 {
     struct traced *t = find (sv, msg);
     json_t *hops = json_array ();
@@ -320,9 +320,9 @@ void service_trace_ended (struct service *sv, uint32_t tag, bool came)
 }
 
 /* Read runs from JSON. Returns them as wire_get_runs (). */
-static struct run *read_runs (const json_t *runs, size_t *n)
+static struct id_run *read_runs (const json_t *runs, size_t *n)
 {
-    struct run *run;
+    struct id_run *run;
     size_t i;
     json_t *pair;
 
@@ -355,10 +355,10 @@ static bool are_objects (const json_t *hops)
     return json_is_array (hops);
 }
 
-struct run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n)
+struct id_run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n)
 {
     json_t *runs = NULL, *hops = NULL;
-    struct run *run = NULL;
+    struct id_run *run = NULL;
     int errnum;
 
     if (idt_rpc_get_unpack (f, "{s:o s:o}", "runs", &runs, "trace", &hops) == 0)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "libidtree/json_build.h"
-#include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
 #include "modules/fluid/service/wire.h"
@@ -40,39 +39,25 @@ json_t *wire_date (int64_t unix_ms)
 
 /* --- bytes --------------------------------------------------------------------------------------- */
 
-void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after)
-{
-    put_be (buf, 4, count);
-    put_be (buf + 4, 8, after);
-}
-
 int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp)
 {
-    if (size != WIRE_BLOCK_SIZE)
+    if (!block_get_request (data, size, count, after))
         return malformed (errp, "the payload must be 12 bytes: count (4) and the id that the answer must exceed (8)");
-    *count = (uint32_t)get_be (data, 4);
-    *after = get_be ((const uint8_t *)data + 4, 8);
     return 0;
 }
 
-void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run)
-{
-    put_be (buf, 8, run->first);
-    put_be (buf + 8, 4, run->n);
-}
-
-struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n)
+struct id_run *wire_get_runs (const void *data, size_t size, struct id_run *small, size_t room, size_t *n)
 {
     const uint8_t *bytes = data;
-    struct run *run = small;
+    struct id_run *run = small;
 
-    if (size == 0 || size % WIRE_RUN_SIZE != 0)
+    if (size == 0 || size % BLOCK_RUN_SIZE != 0)
         return errset_null (EPROTO);
-    if (size / WIRE_RUN_SIZE > room && !(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
+    if (size / BLOCK_RUN_SIZE > room && !(run = malloc (size / BLOCK_RUN_SIZE * sizeof (*run))))
         return NULL;
-    *n = size / WIRE_RUN_SIZE;
-    for (size_t i = 0; i < *n; i++, bytes += WIRE_RUN_SIZE)
-        run[i] = (struct run){ get_be (bytes, 8), (uint32_t)get_be (bytes + 8, 4) };
+    *n = size / BLOCK_RUN_SIZE;
+    for (size_t i = 0; i < *n; i++, bytes += BLOCK_RUN_SIZE)
+        run[i] = block_get_run (bytes);
     return run;
 }
 
@@ -118,7 +103,7 @@ static char *put_number (char *p, uint32_t n)
     return p + (digits + sizeof (digits) - d);
 }
 
-size_t wire_write_runs (char *buf, const struct run *run, size_t n)
+size_t wire_write_runs (char *buf, const struct id_run *run, size_t n)
 {
     char *p = put_text (buf, "{\"runs\":[");
 

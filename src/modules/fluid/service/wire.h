@@ -15,6 +15,7 @@
 
 #include <idtree/error.h>
 
+#include "libfluid/block.h"
 #include "libjsonview/jsonview.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
@@ -25,20 +26,15 @@
 json_t *wire_number (uint64_t n);    /* "1700000000000"; NULL: ENOMEM */
 json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: ENOMEM */
 
-/* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
+/* --- fluid.block: libfluid/block.h ---------------------------------------------------------------- */
 
-#define WIRE_BLOCK_SIZE 12 /* u32 count, u64 after */
-#define WIRE_RUN_SIZE 12   /* u64 first, u32 n */
-
-void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after);
+/* Read a request. Returns 0, or -1 with errno EPROTO and 'errp' filled. */
 int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp);
-
-void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
 
 /* Read runs. Returns an array, and its length in '*n': 'small' if its 'room' entries suffice, otherwise an array that
  * the caller frees. On failure returns NULL with errno EPROTO or ENOMEM.
  */
-struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n);
+struct id_run *wire_get_runs (const void *data, size_t size, struct id_run *small, size_t room, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 
@@ -50,7 +46,7 @@ int wire_get_count (struct jv_reader *r, const char *text, uint32_t *count, idt_
 
 /* Write {"runs":[["fuZZybuNNy",16],...]} with its NUL. Returns the size, at most WIRE_RUNS_TEXT (n). */
 #define WIRE_RUNS_TEXT(n) (16 + (size_t)(n) * (FLUID_TEXT_MAX + 16))
-size_t wire_write_runs (char *buf, const struct run *run, size_t n);
+size_t wire_write_runs (char *buf, const struct id_run *run, size_t n);
 
 /* --- fluid.lease: JSON ---------------------------------------------------------------------------- */
 

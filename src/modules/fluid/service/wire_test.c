@@ -12,14 +12,14 @@
 
 static void test_block (void)
 {
-    static const uint8_t expect[WIRE_BLOCK_SIZE] = { 0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
-    uint8_t buf[2 * WIRE_RUN_SIZE];
+    static const uint8_t expect[BLOCK_REQUEST_SIZE] = { 0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+    uint8_t buf[2 * BLOCK_RUN_SIZE];
     idt_error_t err;
     uint32_t count;
     fluid_t after;
     size_t n;
 
-    wire_put_block (buf, 65536, 0x0102030405060708);
+    block_put_request (buf, 65536, 0x0102030405060708);
     ok (memcmp (buf, expect, sizeof (expect)) == 0, "a block request is count and id, big-endian");
     ok (wire_get_block (buf, 12, &count, &after, &err) == 0 && count == 65536 && after == 0x0102030405060708,
         "and is read back");
@@ -27,10 +27,10 @@ static void test_block (void)
             && wire_get_block (buf, 13, &count, &after, &err) < 0,
         "any other size is refused");
 
-    wire_put_run (buf, &(struct run){ 0x1122334455667788, 1024 });
-    wire_put_run (buf + WIRE_RUN_SIZE, &(struct run){ 5, 6 });
+    block_put_run (buf, (struct id_run){ 0x1122334455667788, 1024 });
+    block_put_run (buf + BLOCK_RUN_SIZE, (struct id_run){ 5, 6 });
     ok (buf[0] == 0x11 && buf[7] == 0x88 && buf[10] == 4 && buf[11] == 0, "a run is id and number, big-endian");
-    struct run *run = wire_get_runs (buf, sizeof (buf), NULL, 0, &n);
+    struct id_run *run = wire_get_runs (buf, sizeof (buf), NULL, 0, &n);
     ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6, "runs are read back");
     free (run);
     ok (!wire_get_runs (buf, 0, NULL, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, NULL, 0, &n),
@@ -65,7 +65,7 @@ static void test_generate (void)
     ok (count_of ("{\"a\":[1,{\"b\":null}],\"count\":2}") == 2, "other members are ignored");
     ok (count_of ("{\"a\":[[[[[[[[[]]]]]]]]]}") == UINT32_MAX, "unless they are too deep");
 
-    static const struct run run[] = { { 6731191091817518, 16 }, { UINT64_MAX, UINT32_MAX }, { 0, 0 } };
+    static const struct id_run run[] = { { 6731191091817518, 16 }, { UINT64_MAX, UINT32_MAX }, { 0, 0 } };
     char text[WIRE_RUNS_TEXT (3)];
     size_t size = wire_write_runs (text, run, 1);
     ok (strcmp (text, "{\"runs\":[[\"fuZZybuNNy\",16]]}") == 0 && size == strlen (text) + 1,
