@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.c - a session: its life, the ids it makes, the ranges it announces
+/* compressor.c - a session: its life, the ids it makes and converts, and the errors of the library
  *
  * Ids are made in order of generation count. If a final id is reserved for the next count, the id is that final id
  * ("eager"); otherwise it is a local id, and the count is added to the local runs. The id never changes afterwards.
  */
-
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compressor.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
-#include "compressor.h"
 
 /* Session ids above this could make ids beyond the largest UUID. */
 #define SESSION_END (UUIDNUM_END - ((u128)1 << 53))
@@ -41,6 +41,7 @@ int compressor_key (int flags, const char *text, struct idspace_key *key)
 
 void compressor_set_session (struct idcomp *c, const char *text)
 {
+    assert (c->space.nsessions > 0);
     struct idcomp_uuid uuid = uuidnum_to_uuid (c->space.sessions[0].base);
 
     idcomp_uuid_format (&uuid, c->session, sizeof (c->session));
@@ -202,77 +203,217 @@ int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *u
     return *id < 0 ? idcomp_decompress (c, *id, uuid) : 0;
 }
 
-/* --- creation ranges --- */
+/* --- between the forms of an id: session space, op space, UUID ---
+ *
+ * In session space an id of the local session is a local id if and only if its generation count is in the local runs,
+ * whether it is finalized or not, so an id never changes. In op space an id is final as soon as a final id is reserved
+ * for its count: each reader of the op has finalized the range by then.
+ */
 
-void idcomp_range_fini (struct idcomp_range *range)
+/* The generation count of a final id of cluster 'k'; the final id of a generation count. */
+static int64_t gen_of (const struct idcluster *k, int64_t final)
 {
-    int saved = errno;
-
-    free (range->runs);
-    range->runs = NULL;
-    range->nruns = 0;
-    range->has_ids = false;
-    errno = saved;
+    return k->gen + (final - k->final);
 }
 
-int compressor_check_range (const struct idcomp_range *range)
+static int64_t final_of (const struct idcluster *k, int64_t gen)
 {
-    int error = range->count < 1                                ? IDCOMP_ERANGE_COUNT
-                : range->cluster_size < 1                       ? IDCOMP_ECLUSTER_SIZE_LOW
-                : range->cluster_size > IDCOMP_CLUSTER_SIZE_MAX ? IDCOMP_ECLUSTER_SIZE_HIGH
-                                                                : 0;
-    if (error)
-        return errset (error);
-    return 0;
+    return k->final + (gen - k->gen);
 }
 
-/* Take the ids from generation count 'first' on as a range. */
-static int take_from (struct idcomp *c, int64_t first, struct idcomp_range *range)
+/* Returns the local or the final form of an id without a branch: both kinds are mixed, so that a branch on 'local'
+ * would often be mispredicted.
+ */
+static int64_t pick (bool local, int64_t gen, int64_t final)
 {
-    struct idcomp_range r = {
-        .has_ids = first != c->generated + 1,
-        .first = first,
-        .count = c->generated - (first - 1),
-        .cluster_size = c->cluster_size,
-    };
+    return final ^ ((final ^ -gen) & -(int64_t)local);
+}
 
-    memcpy (r.session, c->session, sizeof (r.session));
-    if (r.has_ids) {
-        /* A bad size is possible only with IDCOMP_ORIGINAL, whose setter does not check it; like the original, advance
-         * 'next_first' before the check.
-         */
-        if (compressor_check_range (&r) < 0) {
-            c->next_first = c->generated + 1;
-            return -1;
-        }
-        if (idruns_cut (&c->runs, first, c->generated, &r.runs, &r.nruns) < 0)
-            return -1;
+static bool is_finalized (const struct idcluster *k, int64_t final)
+{
+    return final - k->final < k->capacity - k->reserve;
+}
+
+/* --- op space and session space --- */
+
+int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
+{
+    if (compressor_check (c) < 0)
+        return -1;
+    if (id < 0) {
+        int64_t gen = -(uint64_t)id;
+        if (!idruns_contain (&c->runs, gen))
+            return errset (IDCOMP_EINVALID_LOCAL_ID);
+        struct idcluster k;
+        if (idspace_find_gen (&c->space, 0, gen, &k))
+            id = final_of (&k, gen);
     }
-    c->next_first = c->generated + 1;
-    *range = r;
+    *op = id;
     return 0;
 }
 
-int idcomp_take (struct idcomp *c, struct idcomp_range *range)
+/* The first final id that is not finalized, ignoring the reserves of clusters before the last one. */
+static int64_t finalized_limit (const struct idspace *s)
 {
-    if (compressor_check_no_ghost (c) < 0)
-        return -1;
-    return take_from (c, c->next_first, range);
+    return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
 }
 
-int idcomp_take_unfinalized (struct idcomp *c, struct idcomp_range *range)
+static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
 {
-    if (compressor_check_no_ghost (c) < 0)
-        return -1;
-    return take_from (c, idspace_next_gen (&c->space, 0), range);
-}
+    struct idcluster k;
 
-int idcomp_reset_ranges (struct idcomp *c)
-{
-    if (compressor_check_no_ghost (c) < 0)
-        return -1;
-    c->next_first = idspace_next_gen (&c->space, 0);
+    if (!idspace_find_final (&c->space, final, &k)
+        || k.session != 0) { /* below the limit, reserved ids of other sessions are accepted */
+        if (final >= finalized_limit (&c->space))
+            return errset (IDCOMP_EUNKNOWN_OP_ID);
+        *id = final;
+        return 0;
+    }
+    int64_t gen = gen_of (&k, final);
+    bool local = idruns_contain (&c->runs, gen);
+    if (gen > c->generated && !local)
+        return errset (IDCOMP_EUNKNOWN_OP_ID);
+    *id = pick (local, gen, final);
     return 0;
+}
+
+/* The session that sent a local id. In most cases 'text' is the local session's name. */
+static uint32_t find_origin (const struct idcomp *c, const char *text)
+{
+    struct idspace_key key;
+
+    if (strcmp (text, c->session) == 0)
+        return 0;
+    if (compressor_key (c->flags, text, &key) < 0)
+        return IDSPACE_NONE;
+    return idspace_find (&c->space, &key);
+}
+
+int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, int64_t *id)
+{
+    if (compressor_check (c) < 0)
+        return -1;
+    if (op >= 0)
+        return final_to_session (c, op, id);
+    if (!origin)
+        return errset (IDCOMP_ENO_ORIGIN);
+    uint32_t session = find_origin (c, origin);
+    if (session == IDSPACE_NONE)
+        return errset (IDCOMP_EUNKNOWN_SESSION);
+    int64_t gen = -(uint64_t)op;
+    if (session == 0) {
+        if (!idruns_contain (&c->runs, gen))
+            return errset (IDCOMP_EUNKNOWN_OP_ID);
+        *id = op;
+        return 0;
+    }
+    struct idcluster k;
+    if (!idspace_find_gen (&c->space, session, gen, &k) || !is_finalized (&k, final_of (&k, gen)))
+        return errset (IDCOMP_EUNKNOWN_OP_ID);
+    *id = final_of (&k, gen);
+    return 0;
+}
+
+/* --- UUIDs --- */
+
+/* The session and generation count of an id of session space. */
+static int find_id (const struct idcomp *c, int64_t id, uint32_t *session, int64_t *gen)
+{
+    if (id < 0) {
+        int64_t g = -(uint64_t)id;
+        if (!idruns_contain (&c->runs, g))
+            return errset (IDCOMP_EUNKNOWN_ID);
+        *session = 0;
+        *gen = g;
+        return 0;
+    }
+    struct idcluster k;
+    if (!idspace_find_final (&c->space, id, &k))
+        return errset (IDCOMP_EUNKNOWN_ID);
+    int64_t g = gen_of (&k, id);
+    if (!is_finalized (&k, id)) {
+        if (k.session != 0)
+            return errset (IDCOMP_EUNKNOWN_ID);
+        if (idruns_contain (&c->runs, g))
+            return errset (IDCOMP_EHAS_LOCAL_FORM);
+    }
+    *session = k.session;
+    *gen = g;
+    return 0;
+}
+
+int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *uuid)
+{
+    uint32_t session;
+    int64_t gen;
+
+    if (compressor_check (c) < 0 || find_id (c, id, &session, &gen) < 0)
+        return -1;
+    *uuid = uuidnum_to_uuid (c->space.sessions[session].base + gen - 1);
+    return 0;
+}
+
+/* The generation count of a UUID in a session that begins at 'base'; 0: it cannot be one of that session. */
+static int64_t gen_from (u128 base, u128 num)
+{
+    return num >= base && num - base < (u128)IDCOMP_ID_MAX ? (int64_t)(num - base) + 1 : 0;
+}
+
+/* The id of a UUID of the local session for which a final id is reserved. */
+static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
+{
+    bool local = idruns_contain (&c->runs, gen);
+
+    if (gen > c->generated && !local)
+        return errset (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET : IDCOMP_ENOT_COMPRESSED);
+    *id = pick (local, gen, final_of (k, gen));
+    return 0;
+}
+
+/* The id of a UUID of another session. The original also accepts UUIDs that are only reserved. */
+static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
+{
+    int64_t final = final_of (k, gen);
+
+    if (!is_finalized (k, final) && !(c->flags & IDCOMP_ORIGINAL))
+        return errset (IDCOMP_ENOT_COMPRESSED);
+    *id = final;
+    return 0;
+}
+
+static int recompress (const struct idcomp *c, u128 num, int64_t *id)
+{
+    uint32_t session = idspace_nearest (&c->space, num, IDSPACE_NONE);
+
+    if (session != IDSPACE_NONE) {
+        int64_t gen = gen_from (c->space.sessions[session].base, num);
+        struct idcluster k;
+        if (idspace_find_gen (&c->space, session, gen, &k))
+            return session == 0 ? local_to_id (c, &k, gen, id) : remote_to_id (c, &k, gen, id);
+    }
+    int64_t gen = gen_from (c->space.sessions[0].base, num);
+    if (!idruns_contain (&c->runs, gen))
+        return errset (IDCOMP_ENOT_COMPRESSED);
+    *id = -gen;
+    return 0;
+}
+
+int idcomp_recompress (const struct idcomp *c, const struct idcomp_uuid *uuid, int64_t *id)
+{
+    if (compressor_check (c) < 0)
+        return -1;
+    if (!uuid_is_v4 (uuid) && !(c->flags & IDCOMP_ORIGINAL))
+        return errset (IDCOMP_EBAD_UUID);
+    return recompress (c, uuidnum_from_uuid (uuid), id);
+}
+
+int idcomp_recompress_text (const struct idcomp *c, const char *text, int64_t *id)
+{
+    u128 num;
+
+    if (compressor_check (c) < 0 || uuidnum_of_text (text, c->flags & IDCOMP_ORIGINAL, &num) < 0)
+        return -1;
+    return recompress (c, num, id);
 }
 
 /* --- inspection --- */
@@ -287,6 +428,11 @@ bool idcomp_equal (const struct idcomp *a, const struct idcomp *b, enum idcomp_s
     return !local
            || (strcmp (a->session, b->session) == 0 && idruns_equal (&a->runs, &b->runs) && a->generated == b->generated
                && a->next_first == b->next_first);
+}
+
+uint64_t compressor_digest (struct idcomp *c)
+{
+    return idspace_digest (&c->space);
 }
 
 struct idcomp_stats idcomp_stats (const struct idcomp *c)
@@ -311,4 +457,80 @@ void idcomp_set_event_cb (struct idcomp *c, idcomp_event_f cb, void *arg)
 {
     c->event_cb = cb;
     c->event_arg = arg;
+}
+
+/* --- the errors of this library: name, nearest errno value, and text of each --- */
+
+struct error {
+    const char *name;
+    int posix;
+    const char *text;
+};
+
+#define E(name, posix, text) [IDCOMP_E##name - IDCOMP_EBASE] = { #name, posix, text }
+
+static const struct error errors[] = {
+    E (UNKNOWN_ID, ENOENT, "unknown id"),
+    E (UNKNOWN_OP_ID, ENOENT, "unknown op space id"),
+    E (UNKNOWN_SESSION, ENOENT, "no ids of the session were finalized"),
+    E (INVALID_LOCAL_ID, EINVAL, "this session did not hand out the local id"),
+    E (NOT_COMPRESSED, ENOENT, "the UUID has no id in this document"),
+    E (NO_ORIGIN, EINVAL, "a local id has no meaning without its session"),
+    E (HAS_LOCAL_FORM, EINVAL, "the final id is in op space: convert it to session space first"),
+    E (NOT_GENERATED_YET, ENOENT, "the UUID is reserved but was not made"),
+    E (RANGE_ORDER, EINVAL, "range finalized out of order"),
+    E (RANGE_COUNT, EINVAL, "range of less than one id"),
+    E (RANGE_NOT_GENERATED, EINVAL, "range of ids that this session has not made"),
+    E (RANGE_FORM, EINVAL, "the text is not the JSON form of a creation range"),
+    E (CLUSTER_SIZE_LOW, EINVAL, "requested cluster size below 1"),
+    E (CLUSTER_SIZE_HIGH, EINVAL, "requested cluster size above 1048576, the limit"),
+    E (LIMIT, EOVERFLOW, "an id would be larger than 2^53 - 1"),
+    E (GHOST_ACTIVE, EBUSY, "a ghost session is active"),
+    E (GHOST_NESTED, EBUSY, "a ghost session is active already"),
+    E (GHOST_KNOWN, EEXIST, "the ghost session is the session of a client"),
+    E (COLLISION, EEXIST, "two sessions made the same UUIDs"),
+    E (BROKEN, ENOTRECOVERABLE, "the compressor is unusable: two sessions made the same UUIDs before"),
+    E (BAD_UUID, EINVAL, "not a version 4 UUID"),
+    E (SESSION_ALIAS, EEXIST, "the session is registered under another name"),
+    E (SESSION_EXISTS, EEXIST, "the session exists in the stored form"),
+    E (VERSION_OLD, EPROTONOSUPPORT, "stored form 1 is not supported"),
+    E (VERSION_UNKNOWN, EPROTONOSUPPORT, "unknown version of stored form"),
+    E (HAS_LOCAL_STATE, EINVAL, "the stored form is not a summary: it has a local session"),
+    E (NO_SESSION_ID, EINVAL, "the stored form is a summary: loading it needs a new session id"),
+    E (CORRUPT_NO_SESSION, EBADMSG, "the stored form has no session"),
+    E (CORRUPT_SESSION_INDEX, EBADMSG, "the stored form has a cluster without a valid session"),
+    E (CORRUPT_LOCAL_RANGES, EBADMSG, "the stored form has local runs out of order"),
+    E (CORRUPT_LENGTH, EBADMSG, "the size of the stored form is not a multiple of 8 bytes"),
+    E (CORRUPT_TRUNCATED, EBADMSG, "the stored form is truncated"),
+    E (CORRUPT_TRAILING, EBADMSG, "the stored form has bytes after its end"),
+    E (CORRUPT_VALUE, EBADMSG, "the stored form has a value that is out of range or contradicts another one"),
+    E (CORRUPT_BASE64, EINVAL, "the stored form is not base64"),
+};
+
+_Static_assert(sizeof (errors) / sizeof (errors[0]) == IDCOMP_EEND - IDCOMP_EBASE, "each error must have an entry");
+
+static const struct error *lookup (int errnum)
+{
+    return errnum > IDCOMP_EBASE && errnum < IDCOMP_EEND ? &errors[errnum - IDCOMP_EBASE] : NULL;
+}
+
+const char *idcomp_strerror (int errnum)
+{
+    const struct error *e = lookup (errnum);
+
+    return e ? e->text : strerror (errnum);
+}
+
+const char *idcomp_error_name (int errnum)
+{
+    const struct error *e = lookup (errnum);
+
+    return e ? e->name : NULL;
+}
+
+int idcomp_errno (int errnum)
+{
+    const struct error *e = lookup (errnum);
+
+    return e ? e->posix : errnum;
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.h - shared by the files of the compressor
+/* compressor.h - the id compressor (idtree/idcomp.h), an object in several files
+ *
+ *   compressor.c  life, making and converting ids
+ *   range.c       creation ranges and ghost sessions: how ids become final
+ *   stored.c      the stored form
+ *
+ * They are the only files that use the members of struct idcomp.
  *
  * Each generation count of the local session up to 'generated' is either in 'runs' (it was handed out as a local id) or
  * was handed out as a final id (eager). The local session is session 0 of the space.
@@ -10,7 +16,6 @@
 #define COMPRESSOR_COMPRESSOR_H
 
 #include "libutil/fork_guard.h"
-#include "runs.h"
 #include "space.h"
 
 struct idcomp {
@@ -48,13 +53,6 @@ void compressor_set_session (struct idcomp *c, const char *text);
 /* Compute which final ids are reserved for the local session. Must be called when its clusters have changed. */
 void compressor_set_eager (struct idcomp *c);
 
-/* As idcomp_load () of a summary, except that the summary may contain 'session': the new compressor then continues it.
- */
-struct idcomp *compressor_load_again (const void *data, size_t size, const char *session);
-
-/* Whether the local state is consistent with the final space: rules (4) and (5) of stored.c. */
-bool compressor_local_state_fits (const struct idcomp *c);
-
 /* Fail if the compressor cannot be used now. Return 0, or -1 with errno set:
  *   IDCOMP_EBROKEN
  *   IDCOMP_EGHOST_ACTIVE  (the second function only)
@@ -62,13 +60,42 @@ bool compressor_local_state_fits (const struct idcomp *c);
 int compressor_check (const struct idcomp *c);
 int compressor_check_no_ghost (const struct idcomp *c);
 
-/* Fail if a range is not valid. Returns 0, or -1 with errno set as for idcomp_finalize (). */
-int compressor_check_range (const struct idcomp_range *range);
-
 /* Make 'count' ids for the active ghost session, beginning with '*first'. Returns 0, or -1 with errno. */
 int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first);
 
 /* Call the event callback, if one is set, after filling in 'session'. */
 void compressor_emit (const struct idcomp *c, struct idcomp_event event);
+
+/* --- for the files that keep a document in order: replica.c, and the orderer at rank 0 --- */
+
+/* A number that depends only on the final space: it is equal for all compressors that finalized the same ranges in the
+ * same order. It does not depend on their own sessions, and is the same after a stored form was loaded.
+ */
+uint64_t compressor_digest (struct idcomp *c);
+
+/* Session and first generation count of a range. */
+struct rewind_step {
+    char session[IDCOMP_UUID_TEXT_MAX];
+    int64_t first;
+};
+
+typedef const struct rewind_step *(*rewind_step_f) (const void *arg, size_t i);
+
+/* Make the stored form without local state as it was when idcomp_stats () were 'then', before 'n' ranges were
+ * finalized: step (arg, 0) returns the first of them, and so on. The compressor must not make ids itself. Returns
+ * '*size' bytes, which the caller frees. NULL with errno ENOMEM.
+ */
+void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, rewind_step_f step,
+                            const void *arg, size_t n, size_t *size);
+
+/* Make a compressor that continues the session of 'mine', with all ids that it made, in the final space of a stored
+ * form without local state of 'size' bytes. The caller owns it. 'mine' is unchanged, and must not make further ids.
+ * Returns NULL with errno set:
+ *   ESTALE         the form is older than 'mine', or has another order of ranges: ids that are
+ *                  final in 'mine' would change
+ *   IDCOMP_E...    the form is damaged, or has ids of this session that the session has not made
+ *   ENOMEM
+ */
+struct idcomp *compressor_rebase (const struct idcomp *mine, const void *form, size_t size);
 
 #endif /* COMPRESSOR_COMPRESSOR_H */

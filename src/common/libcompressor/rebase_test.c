@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "rebase.h"
+#include "compressor.h"
 
 #define A "11111111-1111-4111-8111-111111111111"
 #define B "22222222-2222-4222-8222-222222222222"

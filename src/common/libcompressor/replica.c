@@ -9,15 +9,15 @@
  * A range requests twice as many reserved ids as it has itself, but at least the default: a session that makes many ids
  * gets few large clusters instead of many small ones, and most of its ids are final immediately.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "rebase.h"
+#include "compressor.h"
 #include "replica.h"
-#include "rewind.h"
 
 #define WHY_SIZE 200
 
@@ -100,6 +100,7 @@ static int fail_broken (struct replica *r, const char *what, int64_t seq)
 /* Ranges up to 'seq' are finalized: drop the announced range if it is among them. */
 static void settle (struct replica *r, int64_t seq)
 {
+    assert (seq > r->seq);
     r->seq = seq;
     replica_heard (r, seq);
     if (r->pending.has_ids && idcomp_expected (r->ids, r->pending.session) >= r->pending.first + r->pending.count) {

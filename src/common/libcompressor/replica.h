@@ -24,7 +24,7 @@
 
 struct replica;
 
-#define REPLICA_DIGEST "%016" PRIx64 /* the text form of a digest (rewind.h) */
+#define REPLICA_DIGEST "%016" PRIx64 /* the text form of a digest (compressor.h) */
 #define REPLICA_DIGEST_TEXT 17       /* with its NUL */
 
 /* Make the replica of a new session from a stored form without local state, in which ranges 1 ... 'seq' are finalized.

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "rewind.h"
+#include "compressor.h"
 
 #define OWN "00000000-0000-4000-8000-000000000000"
 #define OTHER "99999999-9999-4999-8999-999999999999"

@@ -3,7 +3,7 @@
 
 /* runs_test.c - local runs, compared with the vectors and with all subsets of a small world */
 
-#include "runs.h"
+#include "space.h"
 #include "test_vectors.h"
 
 static bool equals (const struct idcomp_run *v, size_t n, const json_t *want)

@@ -1,23 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* space.c - sessions and clusters in sorted arrays
+/* space.c - sessions, clusters and runs in sorted arrays
  *
  * An operation that must happen completely or not at all is split into a reserve function, which may fail, and an add
  * function, which cannot fail.
  */
-
 #define _GNU_SOURCE /* qsort_r */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "search.h"
 #include "space.h"
 
-_Static_assert(sizeof (struct idblock) == IDSEARCH_RECORD, "idsearch () must be able to search blocks");
-_Static_assert(sizeof (struct idlink) == IDSEARCH_RECORD, "idsearch () must be able to search links");
+/* --- search ---
+ *
+ * Clusters and runs are records of 16 bytes that begin with an int64_t, in ascending order. Most documents grow evenly,
+ * so linear interpolation between the first and the last key gives the approximate position of a key. A window around
+ * that position is enlarged until it contains the key, and then halved until one record is left.
+ */
+
+#define IDSEARCH_RECORD 16 /* bytes */
+#define IDSEARCH_WINDOW 4  /* records: the first window extends this far in both directions */
+static_assert (sizeof (struct idblock) == IDSEARCH_RECORD && sizeof (struct idlink) == IDSEARCH_RECORD
+                   && sizeof (struct idcomp_run) == IDSEARCH_RECORD,
+               "idsearch () must be able to search blocks, links and runs");
+
+static inline int64_t idsearch_key (const void *records, size_t i)
+{
+    return *(const int64_t *)((const char *)records + i * IDSEARCH_RECORD);
+}
+
+/* The index of the last of 'n' (>= 1) records with a key at or below 'key', which must not be below the first key. */
+static inline size_t idsearch (const void *records, size_t n, int64_t key)
+{
+    int64_t first = idsearch_key (records, 0);
+    int64_t last = idsearch_key (records, n - 1);
+    size_t reach = IDSEARCH_WINDOW;
+    size_t lo;
+    size_t hi;
+
+    if (key >= last)
+        return n - 1;
+    size_t guess = (int64_t)((double)(key - first) / (double)(last - first) * (double)(int64_t)(n - 1));
+    for (;; reach *= 8) {
+        lo = guess > reach ? guess - reach : 0;
+        hi = guess + reach < n - 1 ? guess + reach : n - 1;
+        if (idsearch_key (records, lo) <= key && key < idsearch_key (records, hi))
+            break;
+    }
+    for (size_t len = hi - lo; len > 1;) { /* key of lo <= key < key of lo + len */
+        size_t half = len / 2;
+        lo += idsearch_key (records, lo + half) <= key ? half : 0;
+        len -= half;
+    }
+    return lo;
+}
+
+/* --- space --- */
 
 /* Arrays grow by a quarter, so a cluster needs at most 40 bytes. */
 static int grow (void *array, uint32_t *room, uint32_t n, size_t size)
@@ -164,6 +206,8 @@ void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity,
     struct idlink link = { owner->end, s->nclusters, reserve };
     struct idblock block = { s->limit, session, owner->nchain };
 
+    assert (owner->nchain < owner->room && s->nclusters < s->room_clusters); /* reserved before */
+    assert (capacity > 0 && reserve <= capacity);
     owner->chain[owner->nchain++] = link;
     s->blocks[s->nclusters++] = block;
     s->limit += capacity;
@@ -175,6 +219,7 @@ void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve)
     const struct idblock *block = &s->blocks[s->nclusters - 1];
     struct idsession *owner = &s->sessions[block->session];
 
+    assert (s->nclusters > 0 && more >= 0);
     if (s->summed == s->nclusters)
         add_to_digest (s, owner->base, block->final, more, (int64_t)reserve - owner->chain[block->link].reserve);
     owner->chain[block->link].reserve = reserve;
@@ -186,6 +231,7 @@ void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, ui
 {
     struct idlink *l = &s->sessions[session].chain[link];
 
+    assert (link < s->sessions[session].nchain);
     if (l->block < s->summed)
         add_to_digest (s, s->sessions[session].base, s->blocks[l->block].final, 0, (int64_t)reserve - l->reserve);
     l->reserve = reserve;
@@ -318,4 +364,98 @@ bool idspace_within (const struct idspace *a, const struct idspace *b, bool empt
             return false;
     }
     return true;
+}
+
+/* --- runs --- */
+
+static int64_t run_end (const struct idcomp_run *run)
+{
+    return run->first + run->count;
+}
+
+/* The number of runs that begin at or below 'gen'. */
+static size_t count_up_to (const struct idruns *runs, int64_t gen)
+{
+    if (runs->n == 0 || gen < runs->v[0].first)
+        return 0;
+    return idsearch (runs->v, runs->n, gen) + 1;
+}
+
+void idruns_fini (struct idruns *runs)
+{
+    free (runs->v);
+    *runs = (struct idruns){ 0 };
+}
+
+int idruns_reserve (struct idruns *runs, size_t n)
+{
+    if (n <= runs->room)
+        return 0;
+    size_t room = runs->room + runs->room / 4 + 4;
+    if (room < n)
+        room = n;
+    struct idcomp_run *v = realloc (runs->v, room * sizeof (*v));
+    if (!v)
+        return -1;
+    runs->v = v;
+    runs->room = room;
+    return 0;
+}
+
+int idruns_append (struct idruns *runs, int64_t first, int64_t count)
+{
+    if (runs->n > 0 && run_end (&runs->v[runs->n - 1]) == first) {
+        runs->v[runs->n - 1].count += count;
+        return 0;
+    }
+    assert (count > 0 && (runs->n == 0 || run_end (&runs->v[runs->n - 1]) < first));
+    if (idruns_reserve (runs, runs->n + 1) < 0)
+        return -1;
+    runs->v[runs->n++] = (struct idcomp_run){ first, count };
+    return 0;
+}
+
+bool idruns_contain (const struct idruns *runs, int64_t gen)
+{
+    size_t i = count_up_to (runs, gen);
+
+    return i > 0 && gen < run_end (&runs->v[i - 1]);
+}
+
+/* The part of a run within first ... last; its count is below 1 if they do not overlap. */
+static struct idcomp_run clip (struct idcomp_run run, int64_t first, int64_t last)
+{
+    int64_t end = run_end (&run) - 1 < last ? run_end (&run) : last + 1;
+    int64_t start = run.first > first ? run.first : first;
+
+    return (struct idcomp_run){ start, end - start };
+}
+
+int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut, size_t *n)
+{
+    size_t lo = count_up_to (runs, first);
+    size_t hi = count_up_to (runs, last);
+    struct idcomp_run *v = NULL;
+    size_t used = 0;
+
+    if (lo > 0)
+        lo--; /* the run that begins below 'first' may extend into the range */
+    if (hi > lo && !(v = malloc ((hi - lo) * sizeof (*v))))
+        return -1;
+    for (size_t i = lo; i < hi; i++) {
+        v[used] = clip (runs->v[i], first, last);
+        used += v[used].count > 0;
+    }
+    if (used == 0) {
+        free (v);
+        v = NULL;
+    }
+    *cut = v;
+    *n = used;
+    return 0;
+}
+
+bool idruns_equal (const struct idruns *a, const struct idruns *b)
+{
+    return a->n == b->n && (a->n == 0 || memcmp (a->v, b->v, a->n * sizeof (*a->v)) == 0);
 }

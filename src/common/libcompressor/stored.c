@@ -27,20 +27,45 @@
  * that are not integers, the new session as the owner of clusters (index -1), sessions without clusters, reserves
  * before the last cluster, adjacent runs, and violations of (5).
  */
-
+#include <assert.h>
+#include <endian.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/errprintf.h"
-#include "cells.h"
 #include "compressor.h"
 #include "libutil/base64.h"
+#include "libutil/errprintf.h"
 
-#define VERSION 2
+#define CELL 8 /* bytes */
+#define HEADER_CELLS 4
+#define SESSION_CELLS 2
+#define CLUSTER_CELLS 3
 #define LOCAL_CELLS 3
 #define RUN_CELLS 2
+#define VERSION 2
 #define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* the maximum of numbers, also of generation counts */
+
+enum header { NSESSIONS = 2, NCLUSTERS };
+enum cluster { SESSION, CAPACITY, COUNT };
+
+/* Both return the address after the cell. */
+static inline unsigned char *put_word (unsigned char *cell, uint64_t word)
+{
+    word = htole64 (word);
+    memcpy (cell, &word, CELL);
+    return cell + CELL;
+}
+
+static inline unsigned char *put_number (unsigned char *cell, int64_t number)
+{
+    double d = number;
+    uint64_t word;
+
+    memcpy (&word, &d, sizeof (word));
+    return put_word (cell, word);
+}
 
 /* --- writing --- */
 
@@ -151,7 +176,7 @@ struct stored_reader {
     size_t cells; /* cells left to read */
     bool lenient;
     bool local_state;
-    bool again;        /* a summary may contain the session that loads it */
+    bool again;        /* a summary may contain the session that loads it, which is continued */
     int64_t nsessions; /* in the form */
     int64_t nclusters;
     int64_t own; /* index of the local session in the form; nsessions: it is not in the form */
@@ -377,7 +402,8 @@ static int read_local_state (struct stored_reader *r, struct idcomp *c)
     return 0;
 }
 
-bool compressor_local_state_fits (const struct idcomp *c)
+/* Whether the local state is consistent with the final space: rules (4) and (5). */
+static bool local_state_fits (const struct idcomp *c)
 {
     int64_t end = c->space.sessions[0].end;
     const struct idcomp_run *last = c->runs.n > 0 ? &c->runs.v[c->runs.n - 1] : NULL;
@@ -413,7 +439,7 @@ static int read_form (struct stored_reader *r, size_t size, struct idcomp *c, co
         return -1;
     if (r->cells > 0)
         return errset (IDCOMP_ECORRUPT_TRAILING);
-    if (!r->lenient && !(r->local_state ? compressor_local_state_fits (c) : all_have_clusters (&c->space)))
+    if (!r->lenient && !(r->local_state ? local_state_fits (c) : all_have_clusters (&c->space)))
         return errset (IDCOMP_ECORRUPT_VALUE);
     compressor_set_session (c, NULL);
     compressor_set_eager (c);
@@ -436,9 +462,125 @@ struct idcomp *idcomp_load (const void *data, size_t size, const char *session, 
     return load (&(struct stored_reader){ .p = data }, size, session, flags);
 }
 
-struct idcomp *compressor_load_again (const void *data, size_t size, const char *session)
+/* --- the final space as it was some ranges ago ---
+ *
+ * Ranges change a final space only in few ways: they add sessions and clusters at its ends, enlarge the last cluster,
+ * and finalize more of the last cluster of their sessions (space.h). So the earlier form is the beginning of the
+ * current form, with two differences: the capacity of the cluster that was the last one, and the finalized counts of
+ * the sessions of the ranges, which are where the first range of each session begins.
+ *
+ * A compressor that makes no ids has a session, too, which is not in the form.
+ */
+
+/* The last cluster that a session had at that time; false: it had none. */
+static bool last_then (const struct idspace *s, uint32_t session, const struct idcomp_stats *then, uint32_t *cluster)
 {
-    return load (&(struct stored_reader){ .p = data, .again = true }, size, session, IDCOMP_STRICT);
+    const struct idsession *owner = &s->sessions[session];
+
+    for (uint32_t i = owner->nchain; i > 0; i--) {
+        *cluster = owner->chain[i - 1].block;
+        if (*cluster < (uint32_t)then->clusters)
+            return true;
+    }
+    return false;
+}
+
+/* Undo a range: its session was finalized up to the range's beginning. */
+static void rewind_range (unsigned char *clusters, const struct idcomp *c, const struct idcomp_stats *then,
+                          const struct rewind_step *step)
+{
+    struct idspace_key key;
+    uint32_t session, i;
+
+    if (compressor_key (c->flags, step->session, &key) < 0 || (session = idspace_find (&c->space, &key)) == IDSPACE_NONE
+        || !last_then (&c->space, session, then, &i))
+        return;
+    struct idcluster k = idspace_cluster (&c->space, i);
+    put_number (clusters + (i * CLUSTER_CELLS + COUNT) * CELL, step->first - k.gen);
+}
+
+void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, rewind_step_f step,
+                            const void *arg, size_t n, size_t *size)
+{
+    size_t now_size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL), then_sessions = (size_t)then->sessions - 1;
+    size_t then_clusters = (size_t)then->clusters, now_sessions = c->space.nsessions - 1;
+    unsigned char *form = malloc (now_size);
+
+    assert (then->sessions > 0 && then->sessions <= c->space.nsessions && then->clusters <= c->space.nclusters);
+    if (!form || idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, now_size) < 0) {
+        free (form);
+        return NULL;
+    }
+    unsigned char *clusters = form + (HEADER_CELLS + now_sessions * SESSION_CELLS) * CELL;
+    if (then_clusters > 0) {
+        struct idcluster k = idspace_cluster (&c->space, (uint32_t)then_clusters - 1);
+        put_number (clusters + ((then_clusters - 1) * CLUSTER_CELLS + CAPACITY) * CELL,
+                    then->allocated_finals - k.final);
+    }
+    while (n > 0) /* backwards, so that the first range of each session decides */
+        rewind_range (clusters, c, then, step (arg, --n));
+    put_number (form + NSESSIONS * CELL, then_sessions);
+    put_number (form + NCLUSTERS * CELL, then_clusters);
+    memmove (form + (HEADER_CELLS + then_sessions * SESSION_CELLS) * CELL, clusters,
+             then_clusters * CLUSTER_CELLS * CELL);
+    *size = (HEADER_CELLS + then_sessions * SESSION_CELLS + then_clusters * CLUSTER_CELLS) * CELL;
+    return form;
+}
+
+/* --- a session loads the final space of a newer stored form ---
+ *
+ * Sessions and clusters come from the newer form, which is read with the local session before the others, and the local
+ * state comes from the older compressor. Together they must be valid according to the rules of stored forms.
+ *
+ * Final ids must not change: the clusters of 'mine' must be the first ones of the newer form, with the same sessions
+ * and capacities, and with at least as many finalized ids. Only the last cluster may have grown. So eager ids, which
+ * lie in these clusters, do not change either.
+ */
+
+/* Whether cluster 'i' of 'mine' may have become cluster 'i' of 'newer'. */
+static bool cluster_continues (const struct idspace *mine, const struct idspace *newer, uint32_t i)
+{
+    struct idcluster old = idspace_cluster (mine, i), now = idspace_cluster (newer, i);
+    bool last = i + 1 == mine->nclusters;
+
+    return mine->sessions[old.session].base == newer->sessions[now.session].base
+           && (last ? now.capacity >= old.capacity : now.capacity == old.capacity)
+           && now.capacity - now.reserve >= old.capacity - old.reserve;
+}
+
+static bool continues (const struct idspace *mine, const struct idspace *newer)
+{
+    if (newer->nclusters < mine->nclusters)
+        return false;
+    for (uint32_t i = 0; i < mine->nclusters; i++)
+        if (!cluster_continues (mine, newer, i))
+            return false;
+    return true;
+}
+
+/* Continue with the ids that 'mine' made. */
+static int take_local_state (struct idcomp *c, const struct idcomp *mine)
+{
+    if (!continues (&mine->space, &c->space))
+        return errset (ESTALE);
+    if (idruns_cut (&mine->runs, 1, mine->generated, &c->runs.v, &c->runs.n) < 0)
+        return -1;
+    c->runs.room = c->runs.n;
+    c->generated = mine->generated;
+    c->next_first = mine->next_first;
+    return local_state_fits (c) ? 0 : errset (IDCOMP_ECORRUPT_VALUE);
+}
+
+struct idcomp *compressor_rebase (const struct idcomp *mine, const void *form, size_t size)
+{
+    struct stored_reader r = { .p = form, .again = true };
+    struct idcomp *c = load (&r, size, mine->session, IDCOMP_STRICT);
+
+    if (c && take_local_state (c, mine) < 0) {
+        idcomp_destroy (c);
+        return NULL;
+    }
+    return c;
 }
 
 /* --- base64 --- */

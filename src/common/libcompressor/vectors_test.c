@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "runs.h"
+#include "space.h"
 #include "test_vectors.h"
 
 #define SLOTS 4096

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcompressor/rewind.h"
+#include "libcompressor/compressor.h"
 #include "libdocument/session.h"
 #include "libutil/errprintf.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcompressor/runs.h"
+#include "libcompressor/space.h"
 #include "modules/compressor/document_private.h"
 
 struct document_final {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "libcompressor/replica.h"
-#include "libcompressor/rewind.h"
+#include "libcompressor/compressor.h"
 #include "test/tap.h"
 #include "modules/compressor/order/orderer.h"
 

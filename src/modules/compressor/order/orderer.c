@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcompressor/rewind.h"
+#include "libcompressor/compressor.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 #include "modules/compressor/order/orderer.h"

@@ -51,7 +51,7 @@ void orderer_stored (struct orderer *o);
 /* The JSON text of range 'seq', or NULL if it is not kept. Borrowed, valid until the next call that changes 'o'. */
 const char *orderer_range (const struct orderer *o, int64_t seq);
 
-/* Store the digest (libcompressor/rewind.h) of the final space after range 'seq' in '*digest'. Returns 0, or -1 if that
+/* Store the digest (compressor_digest ()) of the final space after range 'seq' in '*digest'. Returns 0, or -1 if that
  * digest is no longer kept or 'seq' is above orderer_seq ().
  */
 int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest);
