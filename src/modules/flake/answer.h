@@ -15,7 +15,7 @@
 
 #include <idtree/flax.h>
 
-#include "modules/flake/series.h"
+#include "modules/flake/node.h"
 
 struct answer {
     char *text; /* NULL: not begun */

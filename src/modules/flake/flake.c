@@ -10,6 +10,7 @@
  * another service is an upcall until its future is fulfilled.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +18,26 @@
 #include <syslog.h>
 
 #include <idtree/idtree.h>
+#include <jansson.h>
 
+#include "libmetrics/metrics.h"
 #include "libmodule/module.h"
 #include "libmodule/quota.h"
 #include "libmsg/access.h"
 #include "libutil/clock.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 #include "modules/flake/answer.h"
 #include "modules/flake/node.h"
-#include "modules/flake/flake_options.h"
-#include "modules/flake/stats.h"
 
+#define HOUR_MS UINT64_C (3600000)
 #define MAX_REQUEST 1024 /* the most bytes of a request's payload, because many may wait */
+
+/* The attributes of the module, which idtree-broker(1) describes. */
+struct flake_options {
+    struct flake_config node; /* its node name points to 'name' */
+    char name[CLAIM_NAME_MAX + 1];
+};
 
 struct flake_question {
     const idt_msg_t *msg;
@@ -423,11 +432,44 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     set_timer (m);
 }
 
+/* --- counters ------------------------------------------------------------------------------------------ */
+
+static json_t *stats_new (const struct flake_module *m)
+{
+    struct flake *f = m->flake;
+    const struct flake_config *c = &m->options.node;
+    const struct flake_stats *s = flake_stats (f);
+
+    return json_pack ("{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I s:I}", "node", c->node, "fingerprint",
+                      (json_int_t)c->fingerprint, "drift", flake_drift (f), "requests", (json_int_t)s->requests, "ids",
+                      (json_int_t)(s->made[SERIES_SNO] + s->made[SERIES_UID]), "flax", (json_int_t)s->made[SERIES_FLAX],
+                      "forwarded", (json_int_t)s->forwards, "combined", (json_int_t)s->combined, "refused",
+                      (json_int_t)s->refused, "loans", (json_int_t)s->loans, "claims", (json_int_t)s->claims);
+}
+
+/* as libmodule/module.h wants it. */
+static void report_stats (void *flake, bool states, struct metrics *m)
+{
+    struct flake *f = flake;
+    const struct flake_stats *s = flake_stats (f);
+
+    if (states)
+        return;
+    metrics_put_count (m, "flake_requests", s->requests);
+    metrics_put_count (m, "flake_flaxes", s->made[SERIES_FLAX]);
+    metrics_put_count (m, "flake_snos", s->made[SERIES_SNO]);
+    metrics_put_count (m, "flake_uids", s->made[SERIES_UID]);
+    metrics_put_count (m, "flake_forwarded", s->forwards);
+    metrics_put_count (m, "flake_combined", s->combined);
+    metrics_put_count (m, "flake_refused", s->refused);
+    metrics_put_count (m, "flake_waiting", flake_waiting (f));
+}
+
 static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     const struct flake_module *m = arg;
 
-    module_respond_object (m->h, msg, stats_new (m->flake, &m->options));
+    module_respond_object (m->h, msg, stats_new (m));
 }
 
 static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -443,7 +485,7 @@ static void metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     const struct flake_module *m = arg;
 
-    module_report (m->h, msg, m->options.node.rank, stats_report, m->flake);
+    module_report (m->h, msg, m->options.node.rank, report_stats, m->flake);
 }
 
 static const struct idt_handler_spec handlers[] = {
@@ -462,6 +504,51 @@ static const struct idt_handler_spec handlers[] = {
 };
 
 /* --- start and end ------------------------------------------------------------------------------------ */
+
+static const char fingerprints[] =
+    "a number from 0 to 4294967295, except 2147483648 to 2214592511, which belong to ranks";
+
+/* Read the node of the uids: the rank's own number, unless one is configured. Rank 0 shows the name in messages. */
+static int get_node (idt_t *h, struct flake_options *o, idt_error_t *errp)
+{
+    const char *name = idt_attr_get (h, "uid.node"), *host = idt_attr_get (h, "hostname"),
+               *given = idt_attr_get (h, "uid.fingerprint");
+    int n = name ? snprintf (o->name, sizeof (o->name), "%s", name)
+                 : snprintf (o->name, sizeof (o->name), "idtree-%u@%s", o->node.rank, host ? host : "localhost");
+
+    if (n < 1 || n > CLAIM_NAME_MAX)
+        return module_option_bad ("uid.node", o->name, "a name of 1 to 255 bytes", errp);
+    o->node.node = o->name;
+    o->node.fingerprint = name ? uid_fingerprint (name, strlen (name)) : naming_own (o->node.rank);
+    if (given) {
+        uint64_t fingerprint;
+
+        if (parse_number (given, 0, UINT32_MAX, &fingerprint) < 0 || naming_is_own (fingerprint))
+            return module_option_bad ("uid.fingerprint", given, fingerprints, errp);
+        o->node.fingerprint = (uint32_t)fingerprint;
+    }
+    return 0;
+}
+
+/* Read and check all attributes. Returns 0, or -1 with errno set and the reason in 'errp'. */
+static int read_options (idt_t *h, struct flake_options *o, idt_error_t *errp)
+{
+    struct flake_config *c = &o->node;
+    uint32_t drift = UID_DRIFT_DEFAULT;
+    uint64_t ms;
+
+    if (idt_get_rank (h, &c->rank) < 0)
+        return errprintf (errp, "the attribute rank is missing");
+    if (module_option_duration (h, "flake.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s", &ms, errp) < 0
+        || module_option_number (h, "flake.max-partitions", "65536", 1, FLAKE_PARTITIONS, &c->max_partitions, errp) < 0
+        || module_option_number (h, "flake.max-waiting", "8192", 1, 1000000, &c->max_waiting, errp) < 0
+        || module_option_number (h, "uid.drift", c->rank == 0 ? "8" : NULL, UID_DRIFT_MIN, UID_DRIFT_MAX, &drift, errp)
+               < 0)
+        return -1;
+    c->timeout_us = ms * 1000;
+    c->drift = (int)drift;
+    return get_node (h, o, errp);
+}
 
 static void service_cb (idt_future_t *f, void *arg)
 {
@@ -513,7 +600,7 @@ static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
     if (!(m = calloc (1, sizeof (*m))))
         return errprintf (errp, "out of memory");
     m->h = h;
-    if (flake_options_read (h, &m->options, errp) < 0 || !(m->ration = rate_limit_configure (h, errp)))
+    if (read_options (h, &m->options, errp) < 0 || !(m->ration = rate_limit_configure (h, errp)))
         goto error;
     if (!(m->flake = flake_create (&m->options.node, &flake_ops, m))
         || !(m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING }))

@@ -7,6 +7,8 @@
  * reading may be a little behind the clock. Then the clock stands still until the reading reaches it, because
  * generators must not see time go back.
  */
+#include <assert.h>
+
 #include "libutil/minmax.h"
 #include "modules/flake/loan.h"
 
@@ -47,6 +49,7 @@ uint64_t loan_due (const struct time_loan *t)
 
 void loan_asked (struct time_loan *t)
 {
+    assert (!t->asking);
     t->asking = true;
     if (t->refused == LOAN_FENCED) /* an old refusal: our own broker will answer immediately */
         t->refused = LOAN_UNKNOWN;
@@ -54,6 +57,7 @@ void loan_asked (struct time_loan *t)
 
 void loan_lent (struct time_loan *t, uint64_t now_us, const struct loan_answer *loan)
 {
+    assert (loan->lo_ms <= loan->hi_ms);
     t->asking = false;
     t->told = true;
     t->refused = LOAN_UNKNOWN;
@@ -71,6 +75,7 @@ void loan_lent (struct time_loan *t, uint64_t now_us, const struct loan_answer *
 
 void loan_refused (struct time_loan *t, uint64_t now_us, enum loan_state why)
 {
+    assert (why == LOAN_FENCED || why == LOAN_NEVER);
     t->asking = false;
     t->refused = why;
     t->ask_us = now_us + (why == LOAN_NEVER ? 20 * PAUSE_US : PAUSE_US);

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* naming.c - chooses the node in a rank's uids */
+/* naming.c - chooses the node in a rank's uids; rank 0's registry of fingerprints, an array sorted by fingerprint */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <idtree/uid.h>
 
+#include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/flake/naming.h"
 
@@ -71,6 +77,7 @@ uint64_t naming_due (const struct naming *n)
 
 void naming_asked (struct naming *n)
 {
+    assert (!n->asking);
     n->asking = true;
     n->wanted = false;
 }
@@ -108,4 +115,133 @@ void naming_failed (struct naming *n, uint64_t now_us)
     n->asking = false;
     n->backoff_us = min_u64 (n->backoff_us ? 2 * n->backoff_us : RETRY_US, RETRY_MAX_US);
     n->ask_us = now_us + n->backoff_us;
+}
+
+/* --- rank 0's registry ------------------------------------------------------------------------- */
+
+struct registry_entry {
+    uint32_t fingerprint;
+    uint32_t rank;
+    uint64_t lo_ms; /* end of all ranges granted to other ranks */
+    uint64_t hi_ms; /* end of all ranges granted */
+    char *node;
+};
+
+void registry_fini (struct registry *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        free (r->entries[i].node);
+    free (r->entries);
+}
+
+/* The index of the fingerprint, or where to insert it. */
+static size_t find (const struct registry *r, uint32_t fingerprint)
+{
+    size_t lo = 0, hi = r->count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (r->entries[mid].fingerprint < fingerprint)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Drop entries whose ranges are over. 'floor_ms' ensures that their time is not granted again. */
+static void forget_expired (struct registry *r, uint64_t now_ms)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->entries[i].hi_ms > now_ms) {
+            r->entries[kept++] = r->entries[i];
+            continue;
+        }
+        r->floor_ms = max_u64 (r->floor_ms, r->entries[i].hi_ms);
+        free (r->entries[i].node);
+    }
+    r->count = kept;
+}
+
+static int make_room (struct registry *r)
+{
+    size_t size = r->size ? 2 * r->size : 64;
+    struct registry_entry *entries;
+
+    if (r->count < r->size)
+        return 0;
+    if (!(entries = realloc (r->entries, size * sizeof (entries[0]))))
+        return -1;
+    r->entries = entries;
+    r->size = size;
+    assert (r->count < r->size);
+    return 0;
+}
+
+/* Insert an entry without a node. Returns NULL with errno ENOSPC or ENOMEM. */
+static struct registry_entry *insert (struct registry *r, uint64_t now_ms, uint32_t fingerprint)
+{
+    if (r->count == REGISTRY_MAX)
+        forget_expired (r, now_ms);
+    if (r->count == REGISTRY_MAX)
+        return errset_null (ENOSPC);
+    if (make_room (r) < 0)
+        return NULL;
+    size_t i = find (r, fingerprint);
+    struct registry_entry *e = &r->entries[i];
+    memmove (e + 1, e, (r->count - i) * sizeof (*e));
+    r->count++;
+    *e = (struct registry_entry){ .fingerprint = fingerprint, .hi_ms = r->floor_ms };
+    return e;
+}
+
+static int refuse (const struct registry_entry *e, const struct claim *claim, idt_error_t *errp)
+{
+    return errsetf (errp, EEXIST,
+                    "fingerprint 0x%08x of node %s (rank %u) belongs to node %s (rank %u): give one of them another "
+                    "with uid.fingerprint or uid.node",
+                    claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
+}
+
+/* Give the entry to the rank of the claim. The same rank may get the same time again, because its ids are also limited
+ * to its own lease. Another rank gets only later time.
+ */
+static int take_over (struct registry_entry *e, const struct claim *claim)
+{
+    char *node = strdup (claim->node);
+
+    if (!node)
+        return -1;
+    if (!e->node || e->rank != claim->rank)
+        e->lo_ms = e->hi_ms;
+    free (e->node);
+    e->node = node;
+    e->rank = claim->rank;
+    return 0;
+}
+
+int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held, const struct claim *claim,
+                    struct span *range, idt_error_t *errp)
+{
+    assert (span_contains (held, now_ms));
+    if (strlen (claim->node) > CLAIM_NAME_MAX)
+        return errsetf (errp, EINVAL, "the name of a node may have at most %d bytes", CLAIM_NAME_MAX);
+    size_t i = find (r, claim->fingerprint);
+    struct registry_entry *e = i < r->count && r->entries[i].fingerprint == claim->fingerprint ? &r->entries[i] : NULL;
+
+    if (e && e->node && e->rank != claim->rank && e->hi_ms > now_ms)
+        return refuse (e, claim, errp);
+    if (!e && !(e = insert (r, now_ms, claim->fingerprint)))
+        return errprintf (errp, "%s: at most %u fingerprints are in use at a time",
+                          errno == ENOSPC ? "the registry is full" : strerror (errno), REGISTRY_MAX);
+    if (take_over (e, claim) < 0)
+        return errprintf (errp, "%s", strerror (errno));
+    *range = (struct span){ max_u64 (e->lo_ms, held->lo_ms), held->hi_ms };
+    e->hi_ms = max_u64 (e->hi_ms, held->hi_ms);
+    r->end_ms = max_u64 (r->end_ms, held->hi_ms);
+    assert (range->lo_ms >= held->lo_ms && range->hi_ms <= r->end_ms);
+    return 0;
 }

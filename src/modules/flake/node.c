@@ -17,63 +17,40 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "modules/flake/private.h"
+#include "libutil/minmax.h"
+#include "modules/flake/requests.h"
 
 #define NEVER UINT64_MAX
-#define EXPIRE_US 100000 /* interval of checks for requests that are over time */
+#define SECOND_US INT64_C (1000000)
+#define UNIT_US (SNO_UNIT_NS / 1000)
+#define CLAIMS_US 2000000               /* a rank whose claim fails repeats it within this time */
+#define CLAIMS_TICK_US 20000            /* how often rank 0 checks its sublease meanwhile */
+#define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
 
-/* --- requests -------------------------------------------------------------------------------- */
+struct flake {
+    struct flake_config config;
+    const struct flake_ops *ops;
+    void *arg;
+    bool stopped;
+    struct time_loan loan;
+    struct naming naming;
+    struct registry registry; /* used at rank 0 */
+    uint64_t claims_until_us; /* rank 0: a rank waits for a grant, and will claim again before this */
+    struct series sno, own, given;
+    struct requests requests;
+    uint64_t deadline_us;                        /* the requests have their own, requests.wake_us */
+    char why[sizeof (((idt_error_t *)0)->text)]; /* text of a refusal */
+    struct flake_stats stats;
+};
 
-/* Remove a request that was answered. */
-static void forget (struct flake *f, struct flake_pending *p)
+static void wake (struct flake *f, uint64_t at_us)
 {
-    TAILQ_REMOVE (&f->all, p, link);
-    if (p->state == UP)
-        flake_up_forget (f, p);
-    else
-        scheme_queue_forget (p->queue, p);
+    f->deadline_us = min_u64 (f->deadline_us, at_us);
 }
 
-void flake_fail (struct flake *f, struct flake_pending *p, int errnum, const char *text)
+static uint64_t now_ms (struct flake *f, uint64_t now_us)
 {
-    f->ops->fail (f->arg, p->req.cookie, errnum, text);
-    forget (f, p);
-}
-
-/* Whether the request waits for its turn in a queue whose ids are made here. It may wait longer than other requests. */
-static bool waits_for_turn (const struct flake_pending *p)
-{
-    return p->queue->makes && p->state != UP;
-}
-
-static void expire_one (struct flake *f, uint64_t now_us, struct flake_pending *p)
-{
-    uint64_t longer_us = (FLAKE_PATIENCE - 1) * f->config.timeout_us;
-
-    if (!waits_for_turn (p))
-        flake_fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
-    else if (p->deadline_us + longer_us <= now_us) {
-        f->stats.refused++;
-        flake_fail (f, p, EAGAIN, "too many ids are requested to make them in time: try again later");
-    }
-    else /* checked again, as its ids may no longer be made here */
-        f->expire_us = min_u64 (f->expire_us, now_us + EXPIRE_US);
-}
-
-static void expire (struct flake *f, uint64_t now_us)
-{
-    struct flake_pending *p, *next;
-
-    if (f->expire_us <= now_us) {
-        f->expire_us = NEVER;
-        for (p = TAILQ_FIRST (&f->all); p && p->deadline_us <= now_us; p = next) {
-            next = TAILQ_NEXT (p, link);
-            expire_one (f, now_us, p);
-        }
-        if (p)
-            f->expire_us = min_u64 (f->expire_us, p->deadline_us);
-    }
-    flake_wake (f, f->expire_us);
+    return loan_now_us (&f->loan, now_us) / 1000;
 }
 
 /* --- where ids are made ----------------------------------------------------------------------- */
@@ -94,10 +71,10 @@ struct making {
 static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct flake_pending *p, struct making *m)
 {
     const struct span *held = &f->naming.held;
-    enum naming_way way = naming_way (&f->naming, now_us, flake_now_ms (f, now_us));
+    enum naming_way way = naming_way (&f->naming, now_us, now_ms (f, now_us));
 
     if (way == NAMING_WAIT)
-        flake_wake (f, naming_patience (&f->naming));
+        wake (f, naming_patience (&f->naming));
     if (way == NAMING_WAIT || way == NAMING_FORWARD)
         return way == NAMING_WAIT ? WAY_WAIT : WAY_FORWARD;
     if (p->req.drift && p->req.drift != f->naming.drift) {
@@ -135,6 +112,66 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct flake_pen
 
 /* --- making ------------------------------------------------------------------------------------ */
 
+/* Only whole steps of time are used. So ranges of time that do not overlap never give equal ids, even if a step is
+ * divided between them (doc/design/flake.md, rule 2).
+ */
+static int reserve_sno (struct sno_gen *sno, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+                        struct flake_run *run, int64_t *wait_us)
+{
+    uint64_t lo, hi;
+    int64_t wait_ns = 0;
+
+    *wait_us = UNIT_US - unix_us % UNIT_US;
+    /* The first unit that begins in the range, and the first that does not end in it. */
+    if (sno_unit_at ((lo_us + UNIT_US - 1) * 1000, &lo) < 0 || sno_unit_at (hi_us * 1000, &hi) < 0)
+        return -1;
+    if (lo >= hi)
+        return errset (ERANGE);
+    sno_gen_set_range (sno, lo, hi);
+    int n = sno_gen_reserve (sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
+    if (n < 0 && errno == EAGAIN)
+        *wait_us = (wait_ns + 999) / 1000;
+    /* ESTALE: a unit that the clock has left. It stays left, because the clock never goes back. */
+    if (n < 0 && errno == ESTALE)
+        return errset (EAGAIN);
+    return n;
+}
+
+/* The step that contains a time: [*from_us, *to_us). */
+static void step_at (int64_t us, int64_t *from_us, int64_t *to_us)
+{
+    int64_t second = us / SECOND_US * SECOND_US, c = us - second;
+
+    *from_us = second + c / UID_STEP_US * UID_STEP_US;
+    *to_us = *from_us + UID_STEP_US;
+    if (*to_us > second + SECOND_US) /* the last step of a second is shorter */
+        *to_us = second + SECOND_US;
+}
+
+static int reserve_uid (struct uid_gen *uid, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint32_t want,
+                        struct flake_run *run, int64_t *wait_us)
+{
+    int64_t from_us, to_us;
+
+    step_at (unix_us, &from_us, &to_us);
+    *wait_us = to_us - unix_us;
+    if (from_us < lo_us || to_us > hi_us)
+        return errset (ERANGE);
+    return uid_gen_reserve (uid, UID_GLOBAL, unix_us, want, &run->first.uid, wait_us);
+}
+
+int series_reserve (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+                    struct flake_run *run, int64_t *wait_us)
+{
+    int n = s->sno ? reserve_sno (s->sno, lo_us, hi_us, unix_us, meta, want, run, wait_us)
+                   : reserve_uid (s->uid, lo_us, hi_us, unix_us, want, run, wait_us);
+
+    assert (n != 0 && n <= (int64_t)want);
+    if (n > 0)
+        run->n = (uint32_t)n;
+    return n;
+}
+
 /* Reserve ids. Returns their number with the run in '*run', or -1 with errno EAGAIN (try again later) or another value
  * (they cannot be made).
  */
@@ -151,7 +188,7 @@ static int reserve (struct flake *f, uint64_t now_us, const struct flake_pending
     }
     int n = series_reserve (m->series, lo_us, hi_us, unix_us, p->req.meta, want, run, &wait_us);
     if (n < 0 && (errno == EAGAIN || errno == ERANGE)) {
-        flake_wake (f, now_us + (uint64_t)wait_us);
+        wake (f, now_us + (uint64_t)wait_us);
         errno = EAGAIN;
     }
     return n;
@@ -184,13 +221,13 @@ static bool make_current (struct flake *f, uint64_t now_us, struct flake_pending
     if (make (f, now_us, p, m, left) < 0) {
         if (errno == EAGAIN)
             return false;
-        flake_fail (f, p, errno,
-                    errno == EOVERFLOW ? "the current date is beyond the range of this kind of id: check the clock"
-                                       : NULL);
+        requests_fail (&f->requests, p, errno,
+                       errno == EOVERFLOW ? "the current date is beyond the range of this kind of id: check the clock"
+                                          : NULL);
     }
     else if (p->got == p->req.count) {
         f->ops->reply (f->arg, p->req.cookie);
-        forget (f, p);
+        requests_forget (&f->requests, p);
     }
     else
         return true;
@@ -198,15 +235,54 @@ static bool make_current (struct flake *f, uint64_t now_us, struct flake_pending
     return true;
 }
 
+/* --- time and names ---------------------------------------------------------------------------------- */
+
+static bool needs_time (const struct flake *f, enum series_kind kind)
+{
+    return !requests_queue_is_empty (&f->requests.few[kind]) || !requests_queue_is_empty (&f->requests.many[kind]);
+}
+
+static void ask_for_time (struct flake *f, uint64_t now_us)
+{
+    bool claims = now_us < f->claims_until_us;
+
+    if (!claims && !needs_time (f, SERIES_SNO) && !needs_time (f, SERIES_UID))
+        return;
+    if (claims)
+        wake (f, now_us + CLAIMS_TICK_US);
+    if (loan_is_due (&f->loan, now_us)) {
+        if (f->ops->borrow (f->arg) == 0)
+            loan_asked (&f->loan);
+        else
+            loan_refused (&f->loan, now_us, LOAN_FENCED);
+    }
+    if (loan_state (&f->loan, now_us) != LOAN_HELD)
+        wake (f, loan_due (&f->loan));
+}
+
+static void ask_for_claim (struct flake *f, uint64_t now_us)
+{
+    const struct claim claim = { f->config.fingerprint, f->config.rank, f->config.node };
+
+    if (naming_is_due (&f->naming, now_us, now_ms (f, now_us))) {
+        naming_asked (&f->naming);
+        f->stats.claims++;
+        if (f->ops->claim (f->arg, &claim) < 0)
+            naming_failed (&f->naming, now_us);
+    }
+    if (naming_due (&f->naming) > now_us)
+        wake (f, naming_due (&f->naming));
+}
+
 /* --- work ---------------------------------------------------------------------------------------- */
 
-static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
+static void work_queue (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
 {
     int64_t left = FLAKE_TURN_IDS;
     bool again = true;
     struct flake_pending *p;
 
-    while (again && left > 0 && (p = scheme_queue_current (queue))) {
+    while (again && left > 0 && (p = requests_current (queue))) {
         struct making m = { 0 };
         enum way way = way_of (f, now_us, p, &m);
 
@@ -216,21 +292,21 @@ static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_q
             again = make_current (f, now_us, p, &m, &left);
             break;
         case WAY_FORWARD:
-            again = flake_up_add (f, now_us, queue);
+            again = requests_forward (&f->requests, now_us, queue);
             left -= FLAKE_UP_COST;
             break;
         case WAY_REFUSE:
-            flake_fail (f, p, EINVAL, f->why);
+            requests_fail (&f->requests, p, EINVAL, f->why);
             left -= FLAKE_REQUEST_COST;
             break;
         case WAY_WAIT:
             again = false;
         }
     }
-    if (again && !scheme_queue_is_empty (queue))
-        flake_wake (f, now_us);
+    if (again && !requests_queue_is_empty (queue))
+        wake (f, now_us);
     else
-        flake_up_send (f, now_us, queue);
+        requests_send (&f->requests, now_us, queue);
 }
 
 /* Time is requested before ids are made, because it may arrive soon. The claim comes last, because making uids shows
@@ -238,21 +314,21 @@ static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_q
  */
 void flake_tick (struct flake *f, uint64_t now_us)
 {
-    f->deadline_us = NEVER;
+    f->deadline_us = f->requests.wake_us = NEVER;
     if (f->stopped)
         return;
-    expire (f, now_us);
-    flake_ask_for_time (f, now_us);
+    requests_expire (&f->requests, now_us);
+    ask_for_time (f, now_us);
     for (int i = 0; i < SERIES_KINDS; i++) {
-        scheme_queue_work (f, now_us, &f->few[i]);
-        scheme_queue_work (f, now_us, &f->many[i]);
+        work_queue (f, now_us, &f->requests.few[i]);
+        work_queue (f, now_us, &f->requests.many[i]);
     }
-    flake_ask_for_claim (f, now_us);
+    ask_for_claim (f, now_us);
 }
 
 uint64_t flake_deadline (const struct flake *f)
 {
-    return f->deadline_us;
+    return min_u64 (f->deadline_us, f->requests.wake_us);
 }
 
 /* Refuse a request. Returns false. */
@@ -263,31 +339,6 @@ static bool refuse (struct flake *f, const struct flake_request *req, int errnum
     return false;
 }
 
-/* A requester's request for few ids goes behind its requests for many that still wait. */
-static struct scheme_queue *scheme_queue_for (struct flake *f, const struct flake_request *req)
-{
-    struct scheme_queue *many = &f->many[req->kind];
-
-    return req->count > FLAKE_FEW || scheme_queue_serves (many, req->asker) ? many : &f->few[req->kind];
-}
-
-static struct flake_pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
-{
-    struct flake_pending *p = calloc (1, sizeof (*p));
-
-    if (!p)
-        return NULL;
-    p->req = *req;
-    p->deadline_us = now_us + f->config.timeout_us;
-    if (scheme_queue_put (scheme_queue_for (f, req), p) < 0) {
-        free (p);
-        return NULL;
-    }
-    TAILQ_INSERT_TAIL (&f->all, p, link);
-    f->expire_us = min_u64 (f->expire_us, p->deadline_us);
-    return p;
-}
-
 /* If the deadline is now, other requests wait for their turn, and the next tick serves them first. */
 bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
@@ -296,12 +347,12 @@ bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_reques
         return refuse (f, req, EHOSTUNREACH, "the flake service of this broker is stopping");
     if (req->count < 1 || req->count > FLAKE_MAX_COUNT)
         return refuse (f, req, EINVAL, "count must be from 1 to 65536");
-    if (!take (f, now_us, req))
+    if (requests_put (&f->requests, now_us, req) < 0)
         return refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
                        errno == ENOMEM
                            ? NULL
                            : "this requester's share of flake.max-waiting requests waits already: try again later");
-    if (f->deadline_us > now_us)
+    if (flake_deadline (f) > now_us)
         flake_tick (f, now_us);
     return true;
 }
@@ -310,12 +361,96 @@ void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie,
 {
     struct flake_pending *p, *next;
 
-    for (p = TAILQ_FIRST (&f->all); p; p = next) {
+    for (p = TAILQ_FIRST (&f->requests.all); p; p = next) {
         next = TAILQ_NEXT (p, link);
         if (gone (p->req.cookie, arg))
-            forget (f, p);
+            requests_forget (&f->requests, p);
     }
     flake_tick (f, now_us);
+}
+
+/* --- answers of the parent and of rank 0 ---------------------------------------------------------------- */
+
+uint32_t flake_forward_count (const struct flake *f, uint32_t tag)
+{
+    return requests_forward_count (&f->requests, tag);
+}
+
+void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
+{
+    requests_forwarded (&f->requests, now_us, tag);
+}
+
+void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text)
+{
+    requests_forward_failed (&f->requests, now_us, tag, errnum, text);
+    flake_tick (f, now_us);
+}
+
+void flake_lent (struct flake *f, uint64_t now_us, const struct loan_answer *loan)
+{
+    f->stats.loans++;
+    loan_lent (&f->loan, now_us, loan);
+    flake_tick (f, now_us);
+}
+
+void flake_not_lent (struct flake *f, uint64_t now_us, bool never)
+{
+    loan_refused (&f->loan, now_us, never ? LOAN_NEVER : LOAN_FENCED);
+    flake_tick (f, now_us);
+}
+
+void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant)
+{
+    naming_granted (&f->naming, now_us, grant);
+    flake_tick (f, now_us);
+}
+
+void flake_claim_failed (struct flake *f, uint64_t now_us)
+{
+    naming_failed (&f->naming, now_us);
+    flake_tick (f, now_us);
+}
+
+static int claim_given (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range,
+                        idt_error_t *errp)
+{
+    int rc = -1, saved = EAGAIN;
+
+    /* The claim is repeated later, so keep the sublease renewed until then. */
+    f->claims_until_us = now_us + CLAIMS_US;
+    if (!f->stopped && loan_state (&f->loan, now_us) == LOAN_HELD) {
+        rc = registry_claim (&f->registry, now_ms (f, now_us), &f->loan.held, claim, range, errp);
+        saved = errno;
+    }
+    flake_tick (f, now_us);
+    if (rc == 0 || saved != EAGAIN)
+        f->claims_until_us = 0;
+    errno = saved;
+    return rc;
+}
+
+int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
+                         idt_error_t *errp)
+{
+    struct grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
+
+    errno = ENOTSUP;
+    if (f->config.rank != 0)
+        return -1;
+    given.fingerprint = claim->fingerprint;
+    if (claim->fingerprint != own.fingerprint) {
+        errno = EINVAL;
+        if (naming_is_own (claim->fingerprint))
+            return errprintf (errp, "fingerprint 0x%08x belongs to the number of another rank", claim->fingerprint);
+        if (claim_given (f, now_us, claim, &given.range, errp) < 0) {
+            if (errno != EEXIST && errno != ENOSPC)
+                return -1;
+            given = own;
+        }
+    }
+    *grant = given;
+    return 0;
 }
 
 /* --- start and end ------------------------------------------------------------------------------- */
@@ -331,17 +466,6 @@ static int create_series (struct flake *f)
     return f->sno.sno && f->own.uid && f->given.uid ? 0 : -1;
 }
 
-static int create_lanes (struct flake *f)
-{
-    int rc = 0;
-
-    for (int i = 0; i < SERIES_KINDS; i++)
-        if (scheme_queue_init (&f->few[i], f->config.max_waiting) < 0
-            || scheme_queue_init (&f->many[i], f->config.max_waiting) < 0)
-            rc = -1;
-    return rc;
-}
-
 struct flake *flake_create (const struct flake_config *config, const struct flake_ops *ops, void *arg)
 {
     struct flake *f;
@@ -354,12 +478,9 @@ struct flake *flake_create (const struct flake_config *config, const struct flak
     f->config = *config;
     f->ops = ops;
     f->arg = arg;
-    f->expire_us = NEVER;
     f->deadline_us = 0; /* due now, to request the drift */
     naming_init (&f->naming, config->rank, config->fingerprint, config->rank == 0 ? config->drift : 0);
-    TAILQ_INIT (&f->all);
-    TAILQ_INIT (&f->up);
-    if (create_lanes (f) < 0 || create_series (f) < 0) {
+    if (requests_init (&f->requests, &f->config, ops, arg, &f->stats) < 0 || create_series (f) < 0) {
         flake_destroy (f);
         return NULL;
     }
@@ -371,11 +492,7 @@ void flake_destroy (struct flake *f)
     if (!f)
         return;
     int saved = errno;
-    flake_up_fini (f);
-    for (int i = 0; i < SERIES_KINDS; i++) {
-        scheme_queue_fini (&f->few[i]);
-        scheme_queue_fini (&f->many[i]);
-    }
+    requests_fini (&f->requests);
     sno_gen_destroy (f->sno.sno);
     uid_gen_destroy (f->own.uid);
     uid_gen_destroy (f->given.uid);
@@ -391,9 +508,9 @@ void flake_stop (struct flake *f, uint64_t now_us)
 
     assert (!f->stopped);
     f->stopped = true;
-    f->deadline_us = NEVER;
-    while ((p = TAILQ_FIRST (&f->all)))
-        flake_fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
+    f->deadline_us = f->requests.wake_us = NEVER;
+    while ((p = TAILQ_FIRST (&f->requests.all)))
+        requests_fail (&f->requests, p, EHOSTUNREACH, "the flake service of this broker is stopping");
     if (loan_close (&f->loan, f->registry.end_ms, &end_ms))
         f->ops->give_back (f->arg, end_ms);
 }
@@ -413,7 +530,7 @@ size_t flake_waiting (const struct flake *f)
     const struct flake_pending *p;
     size_t n = 0;
 
-    TAILQ_FOREACH (p, &f->all, link)
+    TAILQ_FOREACH (p, &f->requests.all, link)
         n += p->req.cookie != NULL;
     return n;
 }

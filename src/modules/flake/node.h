@@ -23,10 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "modules/flake/claim.h"
+#include <idtree/sno.h>
+#include <idtree/uid.h>
+
 #include "modules/flake/naming.h"
-#include "modules/flake/series.h"
-#include "modules/flake/loan.h"
 
 #define FLAKE_MAX_COUNT 65536U  /* the most ids of a request */
 #define FLAKE_PARTITIONS 65536U /* partitions of sno */
@@ -37,6 +37,22 @@
 #define FLAKE_MAX_UP 256        /* the most batches under way or being collected ... */
 #define FLAKE_MAX_SHARES 16384  /* ... and the most requests in them */
 #define FLAKE_UP_COST 8         /* work of forwarding a request, in ids */
+
+enum series_kind {
+    SERIES_SNO,
+    SERIES_UID,
+    SERIES_FLAX, /* needs no series: made at any time on any rank */
+    SERIES_KINDS,
+};
+
+/* The id 'first' and the n - 1 ids after it in sequence; of flax any n ids. */
+struct flake_run {
+    union {
+        sno_t sno;
+        struct uid uid; /* a global uid */
+    } first;
+    uint32_t n;
+};
 
 struct flake_request;
 
@@ -157,5 +173,22 @@ int flake_drift (const struct flake *f); /* drift bits of the uids; 0: not known
 
 struct flake_stats *flake_stats (struct flake *f); /* the caller may reset them to 0 */
 size_t flake_waiting (const struct flake *f);      /* number of requests */
+
+/* --- for tests ------------------------------------------------------------------------------------------ */
+
+/* One generator; the other pointer is NULL. */
+struct series {
+    struct sno_gen *sno;
+    struct uid_gen *uid;
+};
+
+/* Reserve up to 'want' (>= 1) ids at 'unix_us', in a step of time that is completely in [lo_us, hi_us). Returns their
+ * number with the run in '*run', or -1 with errno set, and the call may be repeated after '*wait_us':
+ *   EAGAIN     the step is used up
+ *   ERANGE     the step is not in the range
+ *   EOVERFLOW  the date is beyond the range of the scheme
+ */
+int series_reserve (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+                    struct flake_run *run, int64_t *wait_us);
 
 #endif /* FLAKE_NODE_H */
