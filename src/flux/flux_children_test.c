@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "flux/flux_children.h"
+#include "flux/sender.h"
 #include "test/tap.h"
 
 #define NAME(n) "0000000" n "-0000-4000-8000-000000000000"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flux/flux_handover.h"
+#include "flux/ending.h"
 #include "test/tap.h"
 
 static bool holds (const char *path, const char *text)

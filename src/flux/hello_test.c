@@ -9,8 +9,7 @@
 #include <idtree/idtree.h>
 
 #include "flux/ending.h"
-#include "flux/greeter.h"
-#include "flux/flux_parent.h"
+#include "flux/hello.h"
 #include "libidtree/transport.h"
 #include "libutil/clock.h"
 #include "test/tap.h"

@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.c - makes a broker of Flux look like the broker of an idtree module
+/* host.c - the fluid service as a module of Flux, whose broker it makes look like the broker of an idtree module
+ *
+ * A module knows its broker only through its handle, and a handle knows its broker only through the functions of a
+ * transport (libidtree/transport.h). This is a transport over the handle that Flux gives to its modules, so code that
+ * uses libidtree runs in Flux unchanged, with its reactor and futures.
  *
  * Flux's own reactor never runs in the module's thread. The handle's reactor waits on Flux's descriptor, which is
  * edge-triggered, so each time all messages are read (next_message ()).
+ *
+ * Flux may cancel a thread at any system call. Here cancellation is enabled only between two turns of the reactor,
+ * where the module can end cleanly: it returns what it holds, and unlocks its folder for the next load.
  */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <time.h>
 
+#include <flux/core.h>
 #include <idtree/idtree.h>
+#include <idtree/module.h>
 
-#include "flux/flux_children.h"
 #include "flux/ending.h"
-#include "flux/greeter.h"
-#include "flux/host.h"
-#include "flux/message.h"
-#include "flux/flux_parent.h"
-#include "flux/flux_handover.h"
+#include "flux/hello.h"
 #include "flux/sender.h"
 #include "flux/settings.h"
 #include "libidtree/transport.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
+#define HOST_SERVICE "fluid"
+#define SMALL 1024         /* bytes of a message that is converted without an allocation */
 #define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json in idtree's broker */
 
 struct flux_host {
@@ -48,6 +56,52 @@ struct flux_host {
 };
 
 /* --- messages -------------------------------------------------------------------------------------- */
+
+/* Return a buffer of 'size' bytes: 'small', if it suffices. */
+static void *room (size_t size, char small[SMALL])
+{
+    return size <= SMALL ? small : malloc (size);
+}
+
+static void leave (void *buf, const char *small)
+{
+    int saved = errno;
+
+    if (buf != small)
+        free (buf);
+    errno = saved;
+}
+
+/* Convert a message. libflux and libidtree encode a message in the same bytes (RFC 3), so one decodes what the other
+ * encodes. Return a new one, or NULL with errno set (ENOMEM, EPROTO).
+ */
+static idt_msg_t *message_from_flux (const flux_msg_t *in)
+{
+    char small[SMALL], *buf;
+    ssize_t size = flux_msg_encode_size (in);
+    idt_msg_t *msg = NULL;
+
+    if (size < 0 || !(buf = room ((size_t)size, small)))
+        return NULL;
+    if (flux_msg_encode (in, buf, (size_t)size) == 0)
+        msg = idt_msg_decode (buf, (size_t)size);
+    leave (buf, small);
+    return msg;
+}
+
+static flux_msg_t *message_to_flux (const idt_msg_t *in)
+{
+    char small[SMALL], *buf;
+    size_t size = idt_msg_encode_size (in);
+    flux_msg_t *msg = NULL;
+
+    if (!(buf = room (size, small)))
+        return NULL;
+    if (idt_msg_encode (in, buf, size) >= 0)
+        msg = flux_msg_decode (buf, size);
+    leave (buf, small);
+    return msg;
+}
 
 /* Restore the route of an answer: its newest hop is this broker, which sender_mark () replaced (sender.h). */
 static int restore_route (const struct flux_host *host, flux_msg_t *msg, const idt_msg_t *from)
@@ -191,7 +245,8 @@ static bool host_overlay_covers (void *impl, const idt_msg_t *request, uint32_t 
     return sender_covers (request, host->below, host->rank, rank);
 }
 
-void host_ending (struct flux_host *host)
+/* Stop the hellos to the parent and the answers to children. */
+static void stop_hellos (struct flux_host *host)
 {
     flux_parent_destroy (host->parent);
     greeter_destroy (host->greeter);
@@ -325,12 +380,10 @@ static int open_handle (struct flux_host *host, idt_error_t *errp)
     return 0;
 }
 
-idt_t *host_handle (const struct flux_host *host)
-{
-    return host->h;
-}
-
-int host_started (struct flux_host *host, idt_error_t *errp)
+/* The module has started: check that it knows all settings, and report it to Flux as running. Returns 0, or -1 with
+ * errno set and a sentence in 'errp'.
+ */
+static int host_started (struct flux_host *host, idt_error_t *errp)
 {
     const char *unknown = settings_unknown (host->settings);
 
@@ -341,12 +394,12 @@ int host_started (struct flux_host *host, idt_error_t *errp)
     return 0;
 }
 
-void host_destroy (struct flux_host *host)
+static void host_destroy (struct flux_host *host)
 {
     if (!host)
         return;
     int saved = errno;
-    host_ending (host);
+    stop_hellos (host);
     idt_close (host->h);
     flux_children_destroy (host->below);
     settings_destroy (host->settings);
@@ -355,7 +408,10 @@ void host_destroy (struct flux_host *host)
     errno = saved;
 }
 
-struct flux_host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp)
+/* Take Flux's handle of a module (borrowed), and the module's arguments. Sends requests to the broker, and blocks until
+ * they are answered. NULL with errno set and a sentence in 'errp'.
+ */
+static struct flux_host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp)
 {
     struct flux_host *host = calloc (1, sizeof (*host));
     uint32_t size;
@@ -372,4 +428,78 @@ struct flux_host *host_create (flux_t *flux, int argc, char **argv, idt_error_t 
         return host;
     host_destroy (host);
     return NULL;
+}
+
+/* --- the module ----------------------------------------------------------------------------------------- */
+
+struct module_run {
+    struct flux_host *host;
+    bool started;
+    void *ctx;
+    idt_watcher_t *turns;
+};
+
+static void look_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    pthread_setcancelstate (PTHREAD_CANCEL_ENABLE, NULL);
+    pthread_testcancel ();
+    pthread_setcancelstate (PTHREAD_CANCEL_DISABLE, NULL);
+}
+
+static void end (void *arg)
+{
+    struct module_run *run = arg;
+    int saved = errno;
+
+    if (run->host)
+        stop_hellos (run->host);
+    if (run->started)
+        idt_module.fini (run->host->h, run->ctx);
+    idt_watcher_destroy (run->turns);
+    host_destroy (run->host);
+    errno = saved;
+}
+
+static int start (struct module_run *run, flux_t *flux, int argc, char **argv, idt_error_t *errp)
+{
+    if (!(run->host = host_create (flux, argc, argv, errp)))
+        return -1;
+    idt_t *h = run->host->h;
+    if (!(run->turns = idt_prepare_watcher_create (idt_get_reactor (h), look_cb, NULL)))
+        return -1;
+    if (idt_module.init (h, 0, NULL, &run->ctx, errp) < 0)
+        return -1;
+    run->started = true;
+    idt_watcher_start (run->turns);
+    return host_started (run->host, errp);
+}
+
+/* A handle returns EPIPE when the module is to end. */
+static int serve (struct module_run *run, flux_t *flux, int argc, char **argv)
+{
+    idt_error_t error = { "out of memory" };
+
+    if (start (run, flux, argc, argv, &error) < 0) {
+        int errnum = errno ? errno : EIO;
+
+        flux_log (flux, LOG_ERR, "%s", error.text);
+        errno = errnum;
+        return -1;
+    }
+    return idt_reactor_run (idt_get_reactor (run->host->h), IDT_REACTOR_DEFAULT) < 0 && errno != EPIPE ? -1 : 0;
+}
+
+__attribute__ ((visibility ("default"))) int mod_main (flux_t *flux, int argc, char **argv);
+
+int mod_main (flux_t *flux, int argc, char **argv)
+{
+    struct module_run run = { 0 };
+    int state, rc;
+
+    pthread_setcancelstate (PTHREAD_CANCEL_DISABLE, &state);
+    pthread_cleanup_push (end, &run);
+    rc = serve (&run, flux, argc, argv);
+    pthread_cleanup_pop (1);
+    pthread_setcancelstate (state, NULL);
+    return rc;
 }

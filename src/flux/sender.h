@@ -12,7 +12,7 @@
  *     client connector child B  from a client of a child; all others have more, too
  *
  * A client may put routes into its message, so it can add routes but never remove one. So a request with three routes,
- * the second of which is a child's (flux_children.h), is from that child's module, and a local request with two routes
+ * the second of which is a child's (below), is from that child's module, and a local request with two routes
  * is from a module of this broker.
  */
 #ifndef FLUX_SENDER_H
@@ -21,9 +21,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <idtree/error.h>
 #include <idtree/msg.h>
+#include <jansson.h>
 
-#include "flux/flux_children.h"
+/* --- children ---------------------------------------------------------------------------------------
+ *
+ * Flux reports the tree of ranks, but not which rank a UUID in a route belongs to. This object stores what hello.c
+ * verified: its caller must have checked a UUID before it is added.
+ */
+
+struct flux_children;
+
+/* 'topology' is this rank's answer to overlay.topology: {"rank":R, "children":[{...}, ...]}. Returns NULL with errno
+ * EPROTO (malformed, or a rank is not below 'size') or ENOMEM, and a sentence in 'errp'.
+ */
+struct flux_children *flux_children_create (const json_t *topology, uint32_t size, idt_error_t *errp);
+void flux_children_destroy (struct flux_children *c); /* NULL is fine */
+
+/* Whether 'rank' is a child of this broker. */
+bool flux_children_has (const struct flux_children *c, uint32_t rank);
+
+/* From now on 'uuid' is the broker of the child 'rank', instead of an earlier UUID. Returns 0, or -1 with errno ENOMEM.
+ */
+int flux_children_add (struct flux_children *c, uint32_t rank, const char *uuid);
+
+/* Whether 'uuid' (may be NULL) is the broker of a child; sets '*rank' to the child's rank. */
+bool flux_children_find (const struct flux_children *c, const char *uuid, uint32_t *rank);
+
+/* Whether 'rank' is the child with 'uuid' (may be NULL), or a descendant of that child. */
+bool flux_children_covers (const struct flux_children *c, const char *uuid, uint32_t rank);
+
+/* --- senders ----------------------------------------------------------------------------------------- */
 
 /* Change a request to what idtree's broker would pass to a module. It gets IDT_ROLE_BROKER if and only if a broker's
  * module sent it as the instance owner; roles unknown to idtree are removed. Its newest route becomes the client or

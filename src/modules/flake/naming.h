@@ -100,4 +100,4 @@ void registry_fini (struct registry *r);
 int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held, const struct claim *claim,
                     struct span *range, idt_error_t *errp);
 
-#endif
+#endif /* FLAKE_NAMING_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* requests.h - the requests that a node has not answered: those that wait for their turn, and those that were forwarded
+/* requests.h - the requests that a node has not answered: some wait for their turn, others were forwarded
  *
  * Each kind has a queue for requests of few ids and a queue for requests of many. In a queue requesters take turns, and
  * each one's requests are served in order. A request becomes current in its turn, and stays current until it is
@@ -84,7 +84,7 @@ void requests_fail (struct requests *r, struct flake_pending *p, int errnum, con
 /* Answer requests that are over time. */
 void requests_expire (struct requests *r, uint64_t now_us);
 
-/* The current request of a queue, which is chosen if there is none yet. Returns NULL if no request waits. */
+/* The current request of a queue, which is chosen if the queue has none yet. Returns NULL if no request waits. */
 struct flake_pending *requests_current (struct scheme_queue *queue);
 
 /* Whether no request of the queue waits or is current. */

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* greeter.h - answers the hellos of child brokers (flux_parent.h), after it has checked which rank sent them
+/* hello.h - hellos: a child broker's fluid service says which rank it is, and gets its parent's clock
  *
- * A hello names a rank, and its route has the UUID of a broker. The greeter asks the broker of that rank for its UUID,
- * by a request that Flux routes to the rank. If both UUIDs are the same, the route belongs to the child from now on.
+ * Flux's overlay reports to modules neither whether the parent's service answers, nor its clock. So each rank regularly
+ * sends a hello to its parent:
+ *
+ *     fluid.hello   {"rank":R} -> {"clock_us":[received, sent], "bound_us":n}, or {}: the parent does not know the time
+ *
+ * A hello names a rank, and its route has the UUID of a broker. The greeter of the parent asks the broker of that rank
+ * for its UUID, by a request that Flux routes to the rank. If both UUIDs are the same, the route belongs to the child
+ * from now on.
  */
-#ifndef FLUX_GREETER_H
-#define FLUX_GREETER_H
+#ifndef FLUX_HELLO_H
+#define FLUX_HELLO_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <idtree/module.h>
 
-#include "flux/flux_children.h"
+#include "flux/sender.h"
+
+/* --- the parent --------------------------------------------------------------------------------- */
 
 /* If a broker has no module for a service, Flux passes requests for it on to the parent; so it does while the module is
  * reloaded there. An answer from here could be out of order with the ids that the rank below gave out. So requests for
@@ -37,4 +45,14 @@ bool greeter_holds_off (const struct greeter *g, const idt_msg_t *request, uint6
 /* Set the functions that read the clock ('ops' is borrowed; NULL: the time is not known). */
 void greeter_set_clock (struct greeter *g, const struct idt_overlay_ops *ops, void *arg);
 
-#endif /* FLUX_GREETER_H */
+/* --- the child --------------------------------------------------------------------------------- */
+
+struct flux_parent;
+
+/* Send hellos from now on, as 'rank'. 'ops' (borrowed) is called from the reactor with the results. NULL with errno
+ * set.
+ */
+struct flux_parent *flux_parent_create (idt_t *h, uint32_t rank, const struct idt_overlay_ops *ops, void *arg);
+void flux_parent_destroy (struct flux_parent *p); /* NULL is fine */
+
+#endif /* FLUX_HELLO_H */

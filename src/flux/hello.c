@@ -1,24 +1,146 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* greeter.c - answers the hellos of child brokers
+/* hello.c - sends hellos to the parent, and answers those of child brokers
  *
- * At most one request for the UUID of a rank is under way, so there are at most as many as children.
+ * At most one hello to the parent is under way. The parent counts as connected from an answer until a failure. A failure
+ * that means only that the service is not loaded is not logged. At most one request for the UUID of a child is under
+ * way, so there are at most as many as children.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <time.h>
 
 #include <idtree/idtree.h>
+#include <idtree/rpc.h>
 
-#include "flux/greeter.h"
-#include "flux/flux_parent.h"
+#include "flux/hello.h"
 #include "flux/sender.h"
 #include "libmodule/module.h"
 #include "libutil/clock.h"
 
+#define HELLO "fluid.hello"
+#define PERIOD_MS 1000
+#define SOON_MS 100 /* while the parent does not answer, or does not know the time */
 #define ANSWER_MS 5000
+
+/* --- hellos to the parent ----------------------------------------------------------------------------- */
+
+struct flux_parent {
+    idt_t *h;
+    uint32_t rank;
+    const struct idt_overlay_ops *ops;
+    void *arg;
+    idt_watcher_t *timer;
+    idt_future_t *f; /* the hello under way, or NULL */
+    uint64_t sent_us;
+    bool up;
+    int logged_errnum; /* the errno that was logged last */
+};
+
+static void plan (struct flux_parent *p, double after_ms)
+{
+    idt_watcher_stop (p->timer);
+    idt_timer_watcher_reset (p->timer, after_ms, 0);
+    idt_watcher_start (p->timer);
+}
+
+static void set_up (struct flux_parent *p, bool up)
+{
+    if (p->up == up)
+        return;
+    p->up = up;
+    p->ops->parent (p->arg, up);
+}
+
+static bool is_expected (int errnum)
+{
+    return errnum == ENOSYS || errnum == EHOSTUNREACH || errnum == ECONNRESET || errnum == EBUSY;
+}
+
+static void fail (struct flux_parent *p, int errnum, const char *text)
+{
+    if (!is_expected (errnum) && errnum != p->logged_errnum) {
+        idt_log (p->h, LOG_WARNING, "the fluid service of the parent broker: %s", text);
+        p->logged_errnum = errnum;
+    }
+    set_up (p, false);
+    plan (p, SOON_MS);
+}
+
+/* Pass the clock of an answer on as a sample. Returns false if the answer has none. */
+static bool take_clock (struct flux_parent *p, idt_future_t *f)
+{
+    struct idt_clock_sample s = { .sent_us = p->sent_us, .received_us = clock_us (CLOCK_BOOTTIME) };
+    json_int_t received, sent, bound;
+
+    if (idt_rpc_get_unpack (f, "{s:[I,I] s:I}", "clock_us", &received, &sent, "bound_us", &bound) < 0 || received < 0
+        || sent < 0 || bound < 0)
+        return false;
+    s.peer_received_us = (uint64_t)received;
+    s.peer_sent_us = (uint64_t)sent;
+    s.peer_bound_us = (uint64_t)bound;
+    p->ops->sample (p->arg, &s);
+    return true;
+}
+
+static void answered_cb (idt_future_t *f, void *arg)
+{
+    struct flux_parent *p = arg;
+
+    p->f = NULL;
+    if (idt_future_errnum (f))
+        fail (p, idt_future_errnum (f), idt_future_error (f));
+    else {
+        bool has_clock = take_clock (p, f);
+
+        p->logged_errnum = 0;
+        set_up (p, true);
+        plan (p, has_clock ? PERIOD_MS : SOON_MS);
+    }
+    idt_future_destroy (f);
+}
+
+static void send_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct flux_parent *p = arg;
+
+    p->sent_us = clock_us (CLOCK_BOOTTIME);
+    p->f = idt_rpc_pack (p->h, HELLO, IDT_NODEID_UPSTREAM, 0, "{s:I}", "rank", (json_int_t)p->rank);
+    if (p->f && idt_future_then (p->f, ANSWER_MS, answered_cb, p) == 0)
+        return;
+    idt_future_destroy (p->f);
+    p->f = NULL;
+    plan (p, SOON_MS);
+}
+
+void flux_parent_destroy (struct flux_parent *p)
+{
+    if (!p)
+        return;
+    idt_future_destroy (p->f);
+    idt_watcher_destroy (p->timer);
+    free (p);
+}
+
+struct flux_parent *flux_parent_create (idt_t *h, uint32_t rank, const struct idt_overlay_ops *ops, void *arg)
+{
+    struct flux_parent *p = calloc (1, sizeof (*p));
+
+    if (!p)
+        return NULL;
+    *p = (struct flux_parent){ .h = h, .rank = rank, .ops = ops, .arg = arg };
+    if (!(p->timer = idt_timer_watcher_create (idt_get_reactor (h), 0, 0, send_cb, p))) {
+        free (p);
+        return NULL;
+    }
+    idt_watcher_start (p->timer);
+    return p;
+}
+
+/* --- answers to children -------------------------------------------------------------------------------- */
 
 struct greeter {
     idt_t *h;
@@ -69,7 +191,7 @@ static void welcome (struct greeter *g, const idt_msg_t *hello, const struct rea
 static void refuse (struct greeter *g, const idt_msg_t *hello)
 {
     module_respond_error (g->h, hello, EPERM,
-                          FLUX_PARENT_HELLO
+                          HELLO
                           " is accepted only from the fluid service of a child rank: load the module on all ranks "
                           "between them, too");
 }
@@ -146,7 +268,7 @@ static void hello_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, FLUX_PARENT_HELLO, hello_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, HELLO, hello_cb, 0 },
     IDT_HANDLERS_END,
 };
 
