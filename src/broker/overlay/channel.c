@@ -54,8 +54,11 @@ static void piece_clear (struct piece *p)
 
 void channel_break (struct channel *ch, const char *why)
 {
-    if (!ch->broken)
-        ch->broken = why;
+    if (ch->broken)
+        return;
+    ch->broken = why;
+    if (ch->ops->broken)
+        ch->ops->broken (ch->arg);
 }
 
 /* --- credit ------------------------------------------------------------------------------------------------- */

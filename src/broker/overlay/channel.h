@@ -49,6 +49,8 @@ struct channel_ops {
      */
     const idt_msg_t *(*event) (void *arg);
     void (*event_sent) (void *arg);
+    /* The channel became broken.  Act on it later.  May be NULL. */
+    void (*broken) (void *arg);
 };
 
 /* A message that is being sent or received, in parts if it is large.  Empty if 'msg' is NULL. */

@@ -5,7 +5,10 @@
  *
  * A child is known by the identity of its connection, which it never uses twice.  A message from an identity that has
  * not sent hello is answered with DISCONNECT.  A child is removed only in children_turn (), or when its own message or
- * connection requires it, never while another message is being dispatched: other functions only mark it as doomed.
+ * connection requires it, never while another message is being dispatched: other functions only break its channel.
+ *
+ * No events are queued for a child.  It has a position in the events that this broker keeps, which advances when an
+ * event was sent completely.
  *
  * Beside the children proper, whose records are permanent, there are adopted children: descendants whose own parent is
  * lost.  Their records exist until they leave.  An adopted child does not count for this broker's health: the loss of
@@ -13,16 +16,21 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <zmq.h>
 
 #include "broker/overlay/children_private.h"
+#include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
+#include "libutil/text.h"
 
-#define LAST_WORDS_S 1. /* longest stay of a child after its goodbye */
+#define MISSING_SHOWN 32 /* ranks of a kind */
+#define LAST_WORDS_S 1.  /* longest stay of a child after its goodbye */
 
 /* --- health ------------------------------------------------------------------------------------- */
 
@@ -71,39 +79,26 @@ void child_set_health (struct child *c, enum health health)
 
 void child_set_joined (struct child *c, uint32_t joined)
 {
-    c->down->ov->below += (uint64_t)joined - c->joined;
+    struct overlay *ov = c->down->ov;
+
+    assert (ov->below >= c->joined);
+    ov->below += (uint64_t)joined - c->joined;
     c->joined = joined;
+    ov->joined = ov->below < ov->conf.topo->size ? (uint32_t)ov->below + 1 : ov->conf.topo->size;
 }
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
 void children_answer (struct children *down, const struct wire_from *to, const idt_msg_t *msg)
 {
-    link_send (down->ov, to->wire, to->identity, NULL, msg);
+    link_send (down->ov, to->wire, to->identity, NULL, NULL, msg);
 }
 
-static void doom (struct child *c, const char *why)
-{
-    if (!c->doomed) {
-        c->doomed = why;
-        c->down->doomed = true;
-    }
-}
-
-/* Act on what its channel did to a child. */
-void child_check (struct child *c)
-{
-    if (c->channel.broken)
-        doom (c, c->channel.broken);
-}
-
-int child_send (void *arg, const idt_msg_t *msg)
+static int child_send (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
-    int rc = channel_send (&c->channel, msg);
 
-    child_check (c);
-    return rc;
+    return channel_send (&c->channel, msg);
 }
 
 static void child_hang_up (void *arg)
@@ -111,7 +106,6 @@ static void child_hang_up (void *arg)
     struct child *c = arg;
 
     channel_break (&c->channel, "out of memory");
-    child_check (c);
 }
 
 void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum, const char *why)
@@ -119,7 +113,7 @@ void children_send_disconnect (struct children *down, struct wire *w, const char
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
 
     if (msg)
-        link_send (down->ov, w, identity, NULL, msg);
+        link_send (down->ov, w, identity, NULL, NULL, msg);
     idt_msg_unref (msg);
 }
 
@@ -141,7 +135,6 @@ void child_remove (struct child *c, const char *why)
 
     if (!child_is_online (c))
         return;
-    c->doomed = NULL;
     c->goodbye = 0;
     child_set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
     child_set_joined (c, 0);
@@ -156,7 +149,12 @@ void child_remove (struct child *c, const char *why)
         c->down->doomed = true; /* children_turn () frees its record */
 }
 
-static void child_destroy (struct child *c);
+static void child_destroy (struct child *c)
+{
+    channel_fini (&c->channel);
+    idt_msg_unref (c->hello);
+    free (c);
+}
 
 /* Free the records of adopted children that have left. */
 static void drop_adopted (struct children *down)
@@ -219,8 +217,8 @@ bool children_turn (struct children *down)
     while (down->doomed) {
         down->doomed = false;
         for (uint32_t i = 0; i < down->total; i++)
-            if (down->children[i]->doomed)
-                child_remove (down->children[i], down->children[i]->doomed);
+            if (down->children[i]->channel.broken)
+                child_remove (down->children[i], down->children[i]->channel.broken);
         drop_adopted (down);
     }
     return children_adopt (down) || busy;
@@ -261,6 +259,61 @@ bool children_check_silence (struct children *down)
     return (!down->outside || wire_is_dry (down->outside)) && (!down->inside || wire_is_dry (down->inside));
 }
 
+/* --- events ----------------------------------------------------------------------------------------- */
+
+/* The position sent to the child is the last event that was sent to it; later ones are still to be sent. */
+static void put_position (const struct child *c, struct heartbeat *hb)
+{
+    hb->seq = (uint32_t)c->event;
+    snprintf (hb->stream, sizeof (hb->stream), "%s", event_stream (c->down->ov->conf.event));
+}
+
+/* A heartbeat that is not a response, and so has no time. */
+static void send_position (struct child *c)
+{
+    struct heartbeat hb = { 0 };
+    idt_msg_t *msg;
+
+    channel_forget_events (&c->channel);
+    c->event = event_seq (c->down->ov->conf.event);
+    put_position (c, &hb);
+    if ((msg = control_heartbeat_down (&hb)))
+        child_send (c, msg);
+    idt_msg_unref (msg);
+}
+
+void overlay_event_position (struct overlay *ov)
+{
+    for (uint32_t i = 0; i < ov->down->total; i++)
+        if (child_is_online (ov->down->children[i]))
+            send_position (ov->down->children[i]);
+}
+
+void overlay_event_down (struct overlay *ov)
+{
+    for (uint32_t i = 0; i < ov->down->total; i++)
+        channel_pump (&ov->down->children[i]->channel);
+}
+
+/* A child misses events that are no longer kept.  It notices that with the next event. */
+static const idt_msg_t *child_event (void *arg)
+{
+    struct child *c = arg;
+    struct event *event = c->down->ov->conf.event;
+    const idt_msg_t *msg = event_after (event, c->event, &c->event_next);
+
+    if (!msg)
+        c->event = event_seq (event);
+    return msg;
+}
+
+static void child_event_sent (void *arg)
+{
+    struct child *c = arg;
+
+    c->event = c->event_next;
+}
+
 /* --- messages --------------------------------------------------------------------------------------- */
 
 static void heartbeat_received (struct child *c, const idt_msg_t *msg)
@@ -275,7 +328,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
         child_set_health (c, idt_msg_control_status (msg));
-    child_put_position (c, &hb);
+    put_position (c, &hb);
     link_read_clock (ov, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
         child_send (c, answer);
@@ -320,11 +373,7 @@ static int child_wire (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    int rc = link_send (c->down->ov, c->wire, c->peer.uuid, &c->channel, msg);
-
-    if (rc == 0)
-        link_show (c->down->ov, ROUTER_TO, &c->peer, msg);
-    return rc;
+    return link_send (c->down->ov, c->wire, c->peer.uuid, &c->channel, &c->peer, msg);
 }
 
 static void child_message (void *arg, idt_msg_t *msg)
@@ -334,12 +383,20 @@ static void child_message (void *arg, idt_msg_t *msg)
     link_received (c->down->ov, &c->peer, &c->channel, msg);
 }
 
+static void child_broken (void *arg)
+{
+    struct child *c = arg;
+
+    c->down->doomed = true;
+}
+
 static const struct channel_ops channel_ops = {
     .send = child_wire,
     .message = child_message,
     .control = control_received,
     .event = child_event,
     .event_sent = child_event_sent,
+    .broken = child_broken,
 };
 
 /* The child with this connection.  The peer chooses the identity, so the wire must match, too. */
@@ -361,12 +418,9 @@ static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
     if (c) {
         c->heard = link_now ();
         if (!msg)
-            doom (c, errno == ENOMEM ? "out of memory" : "it sent a malformed message");
-        else if (c->doomed) /* an earlier message is lost */
-            idt_msg_unref (msg);
+            channel_break (&c->channel, errno == ENOMEM ? "out of memory" : "it sent a malformed message");
         else
             channel_received (&c->channel, msg);
-        child_check (c);
     }
     else if (msg)
         children_stranger (down, msg, from);
@@ -392,13 +446,6 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted)
         return NULL;
     }
     return c;
-}
-
-static void child_destroy (struct child *c)
-{
-    channel_fini (&c->channel);
-    idt_msg_unref (c->hello);
-    free (c);
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
@@ -429,9 +476,10 @@ struct children *children_create (struct overlay *ov)
     return down;
 }
 
-int children_bind (struct children *down, const char *endpoint, bool others, idt_error_t *errp)
+int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp)
 {
-    const struct wire_conf *conf = &down->ov->wire;
+    struct children *down = ov->down;
+    const struct wire_conf *conf = &ov->wire;
     bool inside = conf->inside && conf->kind != WIRE_ZMQ;
 
     if ((others || !inside) && !(down->outside = wire_listen (conf, endpoint, &wire_ops, down)))
@@ -480,6 +528,14 @@ void overlay_accept (struct overlay *ov, bool accept)
     children_adopt (down);
 }
 
+void children_retry (struct children *down)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        channel_retry (&down->children[i]->channel);
+}
+
+/* --- descriptions ----------------------------------------------------------------------------------- */
+
 static uint32_t count_online (const struct children *down, uint32_t from)
 {
     uint32_t n = 0;
@@ -499,10 +555,80 @@ uint32_t children_adopted (const struct children *down)
     return count_online (down, down->count);
 }
 
-void children_retry (struct children *down)
+void children_describe_links (const struct children *down, json_t *links)
 {
-    for (uint32_t i = 0; i < down->total; i++) {
-        channel_retry (&down->children[i]->channel);
-        child_check (down->children[i]);
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            json_array_append_new (links, link_describe (down->children[i]->peer.rank, down->children[i]->wire,
+                                                         &down->children[i]->channel));
+}
+
+void children_add_load (const struct children *down, struct overlay_load *load)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            link_add_load (&down->children[i]->channel, load);
+    load->adopted += children_adopted (down);
+}
+
+json_t *children_describe (const struct children *down)
+{
+    json_t *a = json_array ();
+
+    for (uint32_t i = 0; i < down->count; i++) {
+        const struct child *c = down->children[i];
+
+        json_add_new (&a, json_pack ("{s:I s:s s:f}", "rank", (json_int_t)c->peer.rank, "status",
+                                     health_name (c->health), "duration", link_now () - c->since));
     }
+    return a;
+}
+
+static int compare_rank (const void *rank, const void *child)
+{
+    uint32_t a = *(const uint32_t *)rank, b = (*(struct child *const *)child)->peer.rank;
+
+    return (a > b) - (a < b);
+}
+
+const char *overlay_child_status (const struct overlay *ov, uint32_t rank)
+{
+    const struct children *down = ov->down;
+    struct child **c = bsearch (&rank, down->children, down->count, sizeof (down->children[0]), compare_rank);
+
+    return c ? health_name ((*c)->health) : NULL;
+}
+
+/* Append the children of a kind to a sentence, at most MISSING_SHOWN: "rank 3", "ranks below [1,4-7] and 20 more". */
+static size_t name_kind (const struct children *down, bool online, const char *what, char *buf, size_t size)
+{
+    uint32_t ranks[MISSING_SHOWN], count = 0, shown;
+    char more[32] = "", *set;
+    int n;
+
+    for (uint32_t i = 0; i < down->count; i++) {
+        const struct child *c = down->children[i];
+
+        if (c->health != HEALTH_FULL && child_is_online (c) == online && count++ < MISSING_SHOWN)
+            ranks[count - 1] = c->peer.rank;
+    }
+    shown = count < MISSING_SHOWN ? count : MISSING_SHOWN;
+    if (count == 0 || !(set = ranges_format (ranks, shown)))
+        return 0;
+    if (count > shown)
+        snprintf (more, sizeof (more), " and %u more", count - shown);
+    n = snprintf (buf, size, "%s%s %s%s", count > 1 || online ? "ranks" : "rank", what, set, more);
+    free (set);
+    return n;
+}
+
+void overlay_name_missing (const struct overlay *ov, char *buf, size_t size)
+{
+    char below[256];
+    size_t n = name_kind (ov->down, true, " below", below, sizeof (below)), len;
+
+    buf[0] = '\0';
+    len = name_kind (ov->down, false, "", buf, size);
+    if (n > 0 && len < size)
+        snprintf (buf + len, size - len, "%s%s", len > 0 ? ", " : "", below);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* children_private.h - what children.c (connections, loss, messages), hello.c (which brokers may join) and
- * children_events.c (events) share
+/* children_private.h - what the two files of the children share
+ *
+ *   children.c  connections, loss, messages, events, descriptions
+ *   hello.c     which brokers may join
  */
 #ifndef BROKER_CHILDREN_PRIVATE_H
 #define BROKER_CHILDREN_PRIVATE_H
@@ -29,7 +31,6 @@ struct child {
     char uuid[IDT_MSG_UUID_LEN + 1]; /* incarnation of the broker */
     char host[256];
     bool adopted;
-    const char *doomed;       /* reason to remove it, or NULL */
     double goodbye;           /* link_now () of its goodbye; 0: none yet */
     idt_msg_t *hello;         /* waits until this broker accepts children */
     enum health hello_health; /* reported in its hello */
@@ -59,7 +60,7 @@ struct children {
         double heard;  /* link_now () of its last hello */
     } witness[WITNESSES_MAX];
     bool stopping; /* accepts no further child */
-    bool doomed;   /* a child is marked as doomed */
+    bool doomed;   /* a child is to be removed: its channel is broken, or it is adopted and has left */
     bool leaving;  /* a child has said goodbye */
 };
 
@@ -86,23 +87,13 @@ void children_answer (struct children *down, const struct wire_from *to, const i
 void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum,
                                const char *why);
 
-/* child_send () sends to a child, as channel_send (); child_check () acts on what its channel did to the child. */
-int child_send (void *arg, const idt_msg_t *msg);
-void child_check (struct child *c);
-
-/* --- children_events.c ------------------------------------------------------------------------------ */
-
-/* Put the child's position in the events into a heartbeat. */
-void child_put_position (const struct child *c, struct heartbeat *hb);
-
-/* Operations of the channel (channel.h). */
-const idt_msg_t *child_event (void *arg);
-void child_event_sent (void *arg);
-
 /* --- hello.c ------------------------------------------------------------------------------- */
 
 /* Handle a message of an identity that is no child's (steals the reference). */
 void children_stranger (struct children *down, idt_msg_t *msg, const struct wire_from *from);
+
+/* Adopt some of the waiting descendants whose parent is lost.  Returns whether others still wait. */
+bool children_adopt (struct children *down);
 
 /* Answer a waiting hello: the child joins. */
 void child_take_in (struct child *c);

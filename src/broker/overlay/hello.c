@@ -10,9 +10,11 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "broker/overlay/children_private.h"
 #include "libutil/clock.h"
@@ -36,6 +38,97 @@ struct hello {
     json_int_t joined; /* brokers of its subtree; 0: not given */
     int link;          /* version of the link, as channel_open (); 0: not given */
 };
+
+/* --- the messages ------------------------------------------------------------------------------------ */
+
+/* Set the text of 'o' (stolen) as payload of a message (stolen; may be NULL).  Returns the message, or NULL without
+ * memory.
+ */
+static idt_msg_t *add_json (idt_msg_t *msg, json_t *o)
+{
+    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    json_decref (o);
+    if (msg && (!text || idt_msg_set_string (msg, text) < 0)) {
+        idt_msg_unref (msg);
+        msg = NULL;
+    }
+    free (text);
+    return msg;
+}
+
+idt_msg_t *hello_request (struct overlay *ov, uint32_t to)
+{
+    struct overlay_conf *conf = &ov->conf;
+    idt_msg_t *msg;
+
+    msg = add_json (idt_msg_create (IDT_MSGTYPE_REQUEST),
+                    instance_put_new (conf->instance,
+                                      json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I s:I}", "rank",
+                                                 (json_int_t)conf->rank, "uuid", conf->uuid, "version", PACKAGE_VERSION,
+                                                 "hostname", conf->host, "topology", conf->topo->name, "status",
+                                                 health_name (ov->health), "seq", (json_int_t)event_seq (conf->event),
+                                                 "stream", event_stream (conf->event), "link", CHANNEL_VERSION, "size",
+                                                 (json_int_t)conf->topo->size, "joined", (json_int_t)ov->joined)));
+    if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
+        idt_msg_unref (msg);
+        return NULL;
+    }
+    idt_msg_set_matchtag (msg, 1);
+    idt_msg_set_nodeid (msg, to);
+    idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
+    idt_msg_route_clear (msg);
+    return msg;
+}
+
+int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp)
+{
+    json_int_t seq, received = 0, sent = 0, bound = 0;
+    const char *version;
+    int lived;
+
+    *w = (struct welcome){ .uuid = "" };
+    if (idt_msg_unpack (msg, &w->o, errp, "{s:s s:s s:s s:I s?[I,I] s?I s?i s?{s:s s:s s?b}}", "uuid", &w->uuid,
+                        "version", &version, "stream", &w->stream, "seq", &seq, "time_us", &received, &sent, "bound_us",
+                        &bound, "link", &w->link, "instance", "uuid", &w->instance, "name", &w->name, "lived", &lived)
+        < 0)
+        return -1;
+    w->seq = seq;
+    w->sample.peer_received_us = received;
+    w->sample.peer_sent_us = sent;
+    w->sample.peer_bound_us = bound;
+    if (strlen (w->uuid) == IDT_MSG_UUID_LEN && strlen (w->stream) <= IDT_MSG_UUID_LEN)
+        return 0;
+    return errsetf (errp, EPROTO, "its hello has a malformed uuid");
+}
+
+/* The instance time when the hello arrived.  Since then our clock may have stepped forward, or CLOCK_BOOTTIME may have
+ * jumped.  The later estimate is used: with too early a time the child would take our time for younger than it is.
+ */
+static uint64_t hello_came (const struct child *c, uint64_t now_us)
+{
+    uint64_t waited_us = link_boot_us () - c->hello_boot_us;
+
+    if (c->hello_us == 0 || now_us < waited_us)
+        return c->hello_us;
+    return c->hello_us > now_us - waited_us ? c->hello_us : now_us - waited_us;
+}
+
+static idt_msg_t *make_welcome (struct child *c)
+{
+    struct overlay *ov = c->down->ov;
+    uint64_t sent, bound, seq = event_seq (ov->conf.event);
+
+    c->event = c->hello_event < seq ? c->hello_event : seq;
+    link_read_clock (ov, &sent, &bound);
+    return add_json (idt_msg_respond (c->hello, 0),
+                     instance_put_new (ov->conf.instance,
+                                       json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version",
+                                                  PACKAGE_VERSION, "stream", event_stream (ov->conf.event), "seq",
+                                                  (json_int_t)c->event, "time_us", (json_int_t)hello_came (c, sent),
+                                                  (json_int_t)sent, "bound_us", (json_int_t)bound, "link",
+                                                  CHANNEL_VERSION)));
+}
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
@@ -120,7 +213,7 @@ static uint32_t hear_witness (struct children *down, uint32_t rank)
  */
 static bool is_wrong (struct children *down, uint32_t witness)
 {
-    uint32_t against = hear_witness (down, witness), others = overlay_joined (down->ov) - 1;
+    uint32_t against = hear_witness (down, witness), others = down->ov->joined - 1;
 
     if (down->is_known)
         return false;
@@ -152,6 +245,14 @@ static bool is_of_another (struct children *down, const struct hello *hello)
     return true;
 }
 
+/* Whether brokers of these versions can be in one tree: their major versions are equal. */
+static bool same_version (const char *a, const char *b)
+{
+    size_t len = strspn (a, "0123456789");
+
+    return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
+}
+
 /* The child that a hello is for, or NULL if the hello was refused. */
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
@@ -178,7 +279,7 @@ static struct child *find_child (struct children *down, const struct hello *hell
         refuse (down, hello, EPERM, "the key of this connection is not rank %jd's", (intmax_t)hello->rank);
         return NULL;
     }
-    if (!link_same_version (hello->version, PACKAGE_VERSION)) {
+    if (!same_version (hello->version, PACKAGE_VERSION)) {
         refuse (down, hello, EPROTO, "rank %jd runs version %s, its parent %s", (intmax_t)hello->rank, hello->version,
                 PACKAGE_VERSION);
         return NULL;
@@ -193,34 +294,6 @@ static struct child *find_child (struct children *down, const struct hello *hell
 }
 
 /* --- joining ----------------------------------------------------------------------------------------- */
-
-/* The instance time when the hello arrived.  Since then our clock may have stepped forward, or CLOCK_BOOTTIME may have
- * jumped.  The later estimate is used: with too early a time the child would take our time for younger than it is.
- */
-static uint64_t hello_came (const struct child *c, uint64_t now_us)
-{
-    uint64_t waited_us = link_boot_us () - c->hello_boot_us;
-
-    if (c->hello_us == 0 || now_us < waited_us)
-        return c->hello_us;
-    return c->hello_us > now_us - waited_us ? c->hello_us : now_us - waited_us;
-}
-
-static idt_msg_t *make_welcome (struct child *c)
-{
-    struct overlay *ov = c->down->ov;
-    uint64_t sent, bound, seq = event_seq (ov->conf.event);
-
-    c->event = c->hello_event < seq ? c->hello_event : seq;
-    link_read_clock (ov, &sent, &bound);
-    return link_add_json (idt_msg_respond (c->hello, 0),
-                          instance_put_new (ov->conf.instance,
-                                            json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid,
-                                                       "version", PACKAGE_VERSION, "stream",
-                                                       event_stream (ov->conf.event), "seq", (json_int_t)c->event,
-                                                       "time_us", (json_int_t)hello_came (c, sent), (json_int_t)sent,
-                                                       "bound_us", (json_int_t)bound, "link", CHANNEL_VERSION)));
-}
 
 /* The event after which a child continues.  A child of another stream, or of none, begins at our position. */
 static uint64_t event_of (const struct children *down, const struct hello *hello)
@@ -255,7 +328,7 @@ void child_take_in (struct child *c)
     c->wire = c->hello_from.wire;
     c->line = c->hello_from.line;
     c->heard = link_now ();
-    if ((msg = make_welcome (c)) && link_send (c->down->ov, c->wire, c->peer.uuid, NULL, msg) == 0
+    if ((msg = make_welcome (c)) && link_send (c->down->ov, c->wire, c->peer.uuid, NULL, NULL, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
         channel_open (&c->channel, c->hello_link);
         child_set_health (c, c->hello_health);

@@ -17,6 +17,12 @@
 #define WINDOW_MAX ((uint64_t)4 << 20)
 #define WINDOW_MESSAGES 9216
 
+void link_start_timer (idt_watcher_t *w, double ms)
+{
+    idt_timer_watcher_reset (w, ms, 0.);
+    idt_watcher_start (w);
+}
+
 double link_now (void)
 {
     return clock_s (CLOCK_MONOTONIC_COARSE);
@@ -90,10 +96,13 @@ void link_show (const struct overlay *ov, enum router_way way, const struct peer
         router_show (ov->conf.router, way, p, msg);
 }
 
-int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch, const idt_msg_t *msg)
+int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
+               const struct peer *to, const idt_msg_t *msg)
 {
     int rc = wire_send (w, identity, msg, ch && ch->version >= CHANNEL_WHOLE ? WIRE_WHOLE : WIRE_PARTS);
 
+    if (rc == 0 && to)
+        link_show (ov, ROUTER_TO, to, msg);
     if (rc < 0 && errno == EAGAIN)
         ov->blocked = true;
     return rc;
@@ -104,19 +113,6 @@ bool link_is_silent (const struct overlay *ov, double heard, const struct wire *
     double silence_s = link_now () - heard;
 
     return silence_s > ov->timeout && (wire_is_dry (w) || silence_s > 2 * ov->timeout);
-}
-
-idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o)
-{
-    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
-
-    json_decref (o);
-    if (msg && (!text || idt_msg_set_string (msg, text) < 0)) {
-        idt_msg_unref (msg);
-        msg = NULL;
-    }
-    free (text);
-    return msg;
 }
 
 json_t *link_describe (uint32_t rank, const struct wire *w, const struct channel *ch)
@@ -139,11 +135,4 @@ void link_add_load (const struct channel *ch, struct overlay_load *load)
     load->longest_bytes = s.bytes > load->longest_bytes ? s.bytes : load->longest_bytes;
     load->refused += s.refused;
     load->failed += s.failed;
-}
-
-bool link_same_version (const char *a, const char *b)
-{
-    size_t len = strspn (a, "0123456789");
-
-    return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
 }

@@ -38,6 +38,7 @@ struct overlay {
     enum health health;              /* of our subtree: the worst health of the children determines it */
     double since;                    /* link_now () of its last change */
     uint64_t below;                  /* joined brokers below, as the children report */
+    uint32_t joined;                 /* joined brokers of our subtree: 'below' and this one, at most all it has */
     enum health told;                /* as reported to the parent by hello or heartbeat */
     const struct bizcard *ancestors; /* parent first; borrowed */
     uint32_t nancestors;
@@ -58,6 +59,8 @@ struct overlay {
 double link_now (void);       /* seconds, to some ms: used to detect silence */
 uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 
+void link_start_timer (idt_watcher_t *w, double ms); /* once, from now on */
+
 /* Read the attached clock.  Returns false (and zeros) while it is unknown. */
 bool link_read_clock (struct overlay *ov, uint64_t *now_us, uint64_t *bound_us);
 
@@ -69,11 +72,11 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
 /* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg);
 
-/* Put a message on a wire in the form that the other end of 'ch' takes; 'ch' NULL: its version is unknown.  Returns as
- * wire_send ().
+/* Put a message on a wire in the form that the other end of 'ch' takes, and show it.  'ch' and 'to' NULL: the other side
+ * has not joined, its version is unknown.  Returns as wire_send ().
  */
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
-               const idt_msg_t *msg);
+               const struct peer *to, const idt_msg_t *msg);
 
 /* Show an event or control message to the router's watcher: they do not pass the router. */
 void link_show (const struct overlay *ov, enum router_way way, const struct peer *p, const idt_msg_t *msg);
@@ -83,31 +86,60 @@ void link_show (const struct overlay *ov, enum router_way way, const struct peer
  */
 bool link_is_silent (const struct overlay *ov, double heard, const struct wire *w);
 
-/* Set the text of 'o' (stolen) as payload of a message (stolen; may be NULL).  Returns the message, or NULL without
- * memory.
- */
-idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o);
-
 /* The wire and the queues of a link for overlay.stats-get; a new reference. */
 json_t *link_describe (uint32_t rank, const struct wire *w, const struct channel *ch);
 
 /* Add the queues of a link. */
 void link_add_load (const struct channel *ch, struct overlay_load *load);
 
-/* Whether brokers of these versions can be in one tree: their major versions are equal. */
-bool link_same_version (const char *a, const char *b);
-
 /* --- parent: the wire to the parent, or to the ancestor that stands in for it --------------------- */
+
+#define RETRY_MIN_MS 20.
+#define RETRY_MAX_MS 500.
+#define REFUSED_MAX_MS 10e3 /* longest pause after a refusal */
+#define PROBE_MS 1000.      /* between attempts to return */
+
+enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
+
+struct conn {
+    struct parent *up;
+    enum conn_state state;
+    uint32_t target; /* index in the ancestors */
+    struct peer peer;
+    struct channel channel;
+    struct wire *wire;
+    char identity[IDT_MSG_UUID_LEN + 1]; /* of the connection: its messages have it in their routes */
+    bool late;                           /* no response to its hello in time, unless it is still unread */
+    bool refused;                        /* it was refused since the last pause */
+    double heard;                        /* link_now () of its last message */
+    uint64_t hello_us;                   /* link_boot_us () of our hello */
+    uint64_t doubt_us;                   /* ... since when the parent may have given us up; 0: no doubt */
+    uint32_t joined;                     /* joined brokers of our subtree, as last reported to it */
+    uint64_t keys_us;                    /* ... of the last keys sent, until it answers a later heartbeat; 0: none */
+};
+
+struct parent {
+    struct overlay *ov;
+    struct conn conn[2];
+    struct conn *used;
+    struct conn *probe;
+    idt_watcher_t *retry; /* IDLE: next attempt; HELLO: timeout */
+    idt_watcher_t *probe_timer;
+    double probe_ms; /* pause before the next probe */
+    double retry_ms;
+    unsigned seed;   /* of the jitter */
+    bool has_joined; /* at least once */
+    int attempts;    /* failed since a broker answered */
+    /* The index of the ancestor that last reported another broker of our rank, or TOPO_NONE. */
+    uint32_t served_at;
+    bool stopping;
+};
 
 /* The parent joins the ancestors that overlay_set_bizcards () gave, from overlay_connect () to overlay_goodbye ().
  * parent_create () returns NULL with errno set.
  */
 struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
-
-uint32_t parent_rank (const struct parent *up);        /* the broker we are attached to, or TOPO_NONE */
-bool parent_is_inside (const struct parent *up);       /* attached to a broker of this process */
-const char *parent_identity (const struct parent *up); /* our UUID in its routes; NULL if not attached */
 
 /* Send the keys of descendants that the parent does not know. */
 void parent_send_keys (struct parent *up);
@@ -138,12 +170,6 @@ void parent_add_load (const struct parent *up, struct overlay_load *load);
 struct children *children_create (struct overlay *ov); /* NULL with errno set */
 void children_destroy (struct children *down);         /* the children get a disconnect and connect elsewhere */
 
-/* As overlay_bind (). */
-int children_bind (struct children *down, const char *endpoint, bool others, idt_error_t *errp);
-
-/* Adopt some of the waiting descendants whose parent is lost.  Returns whether others still wait. */
-bool children_adopt (struct children *down);
-
 /* A heartbeat is due: look for messages of the children.  'was_asleep': this broker was stopped, so no child was
  * silent.
  */
@@ -152,7 +178,7 @@ void children_heartbeat (struct children *down, bool was_asleep);
 /* Remove silent children.  Returns whether silence is decided for all: everything that they sent was read. */
 bool children_check_silence (struct children *down);
 
-/* Remove the children that are marked as doomed, and adopt some waiting descendants.  Returns whether to call it again.
+/* Remove the children whose channel is broken, and adopt some waiting descendants.  Returns whether to call it again.
  */
 bool children_turn (struct children *down);
 
@@ -166,9 +192,25 @@ void children_add_load (const struct children *down, struct overlay_load *load);
 uint32_t children_adopted (const struct children *down); /* connected adopted descendants */
 json_t *children_describe (const struct children *down); /* the "children" of overlay.health; a new reference */
 
-void children_name_missing (const struct children *down, char *buf, size_t size); /* see overlay_name_missing () */
-
 const char *health_name (enum health health); /* "full", ... */
+
+/* --- hello: a broker joins ------------------------------------------------------------------------ */
+
+/* Our hello to an ancestor.  NULL without memory. */
+idt_msg_t *hello_request (struct overlay *ov, uint32_t to);
+
+/* An ancestor's response to it. */
+struct welcome {
+    json_t *o; /* owns the texts */
+    const char *uuid, *stream;
+    const char *instance, *name; /* NULL: not given */
+    uint64_t seq;
+    int link;                       /* version, as channel_open () */
+    struct idt_clock_sample sample; /* the ancestor's part; 0: not given */
+};
+
+/* Read a response without an error.  Returns 0, or -1 with 'errp' filled.  The caller frees 'w->o' in both cases. */
+int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp);
 
 /* --- keys: the brokers that may connect ------------------------------------------------------------ */
 

@@ -26,7 +26,9 @@
 
 static double period (const struct overlay *ov)
 {
-    return parent_is_inside (ov->up) ? ov->period_inside : ov->period;
+    bool inside = overlay_has_parent (ov) && wire_kind (ov->up->used->wire) != WIRE_ZMQ;
+
+    return inside ? ov->period_inside : ov->period;
 }
 
 /* Heartbeats fall on one of MOMENTS points of a period.  The brokers of a process with the same point wake it once. */
@@ -39,8 +41,7 @@ static void start_heart (struct overlay *ov)
 
     if (after_us < period_us / 2)
         after_us += period_us;
-    idt_timer_watcher_reset (ov->heart, after_us * 1E-3, 0.);
-    idt_watcher_start (ov->heart);
+    link_start_timer (ov->heart, after_us * 1E-3);
 }
 
 /* Pending messages are read before silence is checked: overlay_turn () continues. */
@@ -87,8 +88,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 static void retry_later (struct overlay *ov)
 {
     ov->retrying = true;
-    idt_timer_watcher_reset (ov->retry, LINK_RETRY_MS, 0.);
-    idt_watcher_start (ov->retry);
+    link_start_timer (ov->retry, LINK_RETRY_MS);
 }
 
 static json_t *describe_health (struct overlay *ov)
@@ -162,12 +162,7 @@ const char *overlay_status (const struct overlay *ov)
 
 uint32_t overlay_joined (const struct overlay *ov)
 {
-    return ov->below < ov->conf.topo->size ? (uint32_t)ov->below + 1 : ov->conf.topo->size;
-}
-
-void overlay_name_missing (const struct overlay *ov, char *buf, size_t size)
-{
-    children_name_missing (ov->down, buf, size);
+    return ov->joined;
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -250,6 +245,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     ov->since = link_now ();
     ov->beat = link_now ();
     ov->owner = geteuid ();
+    ov->joined = 1;
     if (get_attributes (ov, errp) < 0)
         goto error;
     set_wire (ov);
@@ -290,11 +286,6 @@ void overlay_destroy (struct overlay *ov)
     msglist_destroy (ov->followers);
     free (ov);
     errno = saved_errno;
-}
-
-int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp)
-{
-    return children_bind (ov->down, endpoint, others, errp);
 }
 
 /* Resolve all names together and wait for a moment, so that the first attempt knows them.  Without memory ZeroMQ
@@ -421,13 +412,13 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 /* The parent's rank, and our UUID in the routes of requests, as far as a ping shows it. */
 static json_t *describe_parent (const struct overlay *ov)
 {
-    const char *identity = parent_identity (ov->up);
+    const struct conn *c = ov->up->used;
 
     if (!overlay_has_parent (ov))
         return json_pack ("{s:b s:n s:n s:i}", "parent-connected", 0, "parent-rank", "parent-hop", "keys-pending", 0);
-    return json_pack ("{s:b s:I s:s% s:I}", "parent-connected", 1, "parent-rank", (json_int_t)parent_rank (ov->up),
-                      "parent-hop", identity, (size_t)HOP_SHOWN, "keys-pending",
-                      (json_int_t)keyring_pending (ov->keys));
+    return json_pack ("{s:b s:I s:s% s:I}", "parent-connected", 1, "parent-rank",
+                      (json_int_t)ov->ancestors[c->target].rank, "parent-hop", c->identity, (size_t)HOP_SHOWN,
+                      "keys-pending", (json_int_t)keyring_pending (ov->keys));
 }
 
 static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

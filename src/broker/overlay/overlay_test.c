@@ -24,7 +24,6 @@
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
 #include "broker/overlay/children_private.h"
-#include "broker/overlay/parent_private.h"
 #include "libzmqutil/zmsg.h"
 #include "libutil/clock.h"
 #include "test/tap.h"

@@ -21,29 +21,34 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
-#include "libutil/errprintf.h"
 #include "broker/base/uuid_key.h"
-#include "broker/overlay/parent_private.h"
+#include "broker/overlay/link.h"
 #include "common/libzmqutil/resolver.h"
 
-#define PATIENCE 4       /* unanswered attempts at the parent before a broker that never joined tries others */
+#define PART_MS 200      /* to send the goodbye to an ancestor that we leave */
 #define FAILOVER_MS 400. /* for a hello, if there is another ancestor to try */
+#define PATIENCE 4       /* unanswered attempts at the parent before a broker that never joined tries others */
 
-int conn_send (void *arg, const idt_msg_t *msg)
+static const struct bizcard *conn_target (const struct conn *c)
+{
+    return &c->up->ov->ancestors[c->target];
+}
+
+static int conn_send (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    if (c->state != CONN_JOINED && c->state != CONN_LEAVING)
-        return errset (EHOSTUNREACH);
+    assert (!c->channel.open || c->state == CONN_JOINED || c->state == CONN_LEAVING);
     return channel_send (&c->channel, msg);
 }
 
-void conn_hang_up (void *arg)
+static void conn_hang_up (void *arg)
 {
     struct conn *c = arg;
 
@@ -63,7 +68,7 @@ void parent_retry (struct parent *up)
 void parent_describe (const struct parent *up, json_t *links)
 {
     if (overlay_has_parent (up->ov))
-        json_array_append_new (links, link_describe (parent_rank (up), up->used->wire, &up->used->channel));
+        json_array_append_new (links, link_describe (conn_target (up->used)->rank, up->used->wire, &up->used->channel));
 }
 
 void parent_add_load (const struct parent *up, struct overlay_load *load)
@@ -82,30 +87,276 @@ bool overlay_is_leaving (const struct overlay *ov)
     return ov->up->used->state == CONN_LEAVING;
 }
 
-uint32_t parent_rank (const struct parent *up)
+/* --- losing --------------------------------------------------------------------------------------- */
+
+/* Close a connection, without further action. */
+static void conn_close (struct conn *c, int linger_ms)
 {
-    return overlay_has_parent (up->ov) ? conn_target (up->used)->rank : TOPO_NONE;
+    channel_close (&c->channel);
+    c->doubt_us = 0;
+    wire_close (c->wire, linger_ms);
+    c->wire = NULL;
 }
 
-const char *parent_identity (const struct parent *up)
+/* NULL: the endpoint has a numeric address, or is on this host. */
+static struct resolver *resolver_of_target (const struct conn *c)
 {
-    return overlay_has_parent (up->ov) ? up->used->identity : NULL;
+    return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
 }
 
-bool parent_is_inside (const struct parent *up)
+/* Whether to continue with the next ancestor.  A broker that never joined first gives its parent some time. */
+static bool may_climb (const struct parent *up)
 {
-    return overlay_has_parent (up->ov) && wire_kind (up->used->wire) != WIRE_ZMQ;
+    return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
-double parent_jitter (struct parent *up)
+/* Start a timer for about 'ms'. */
+static void pause_about (struct parent *up, idt_watcher_t *timer, double ms)
 {
-    return 0.5 + (double)rand_r (&up->seed) / RAND_MAX;
+    link_start_timer (timer, ms * (0.5 + (double)rand_r (&up->seed) / RAND_MAX));
 }
 
-void parent_start_timer (idt_watcher_t *w, double ms)
+/* Notify the clock's module and the broker that the way up is open or closed. */
+static void tell (struct parent *up, bool open)
 {
-    idt_timer_watcher_reset (w, ms, 0.);
-    idt_watcher_start (w);
+    struct overlay *ov = up->ov;
+
+    if (ov->clock)
+        ov->clock->parent (ov->clock_arg, open);
+    ov->conf.ops->parent (ov->conf.arg, open);
+}
+
+/* The pause after one of 'ms': twice as long, at most 'max_ms', or REFUSED_MAX_MS after a refusal. */
+static double longer (struct conn *c, double ms, double max_ms)
+{
+    double limit = c->refused ? REFUSED_MAX_MS : max_ms;
+
+    c->refused = false;
+    return ms * 2 < limit ? ms * 2 : limit;
+}
+
+/* Try again soon at the host's next address, or at the next ancestor.  The pause grows once per round through all
+ * ancestors.
+ */
+static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
+{
+    struct conn *c = up->used;
+    bool climbs = false;
+
+    if (!elsewhere) {
+        up->attempts++;
+        climbs = was == CONN_HELLO && may_climb (up) && c->target != up->served_at
+                 && c->target + 1 < up->ov->nancestors;
+        c->target = climbs ? c->target + 1 : 0;
+    }
+    pause_about (up, up->retry, elsewhere || climbs ? RETRY_MIN_MS : up->retry_ms);
+    if (!elsewhere && !climbs)
+        up->retry_ms = longer (c, up->retry_ms, RETRY_MAX_MS);
+}
+
+/* Close a connection and act on its loss.  'why' is logged; NULL: nothing to log. */
+static void conn_lose (struct conn *c, const char *why)
+{
+    struct parent *up = c->up;
+    enum conn_state was = c->state;
+    struct resolver *address;
+    bool elsewhere;
+
+    if (was == CONN_IDLE)
+        return;
+    conn_close (c, 0);
+    c->state = CONN_IDLE;
+    address = resolver_of_target (c);
+    elsewhere = was == CONN_HELLO && address && resolver_next (address);
+    if (c == up->probe)
+        return;
+    if (why)
+        log_printf (up->ov->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+                    c->target == 0 ? "parent" : "ancestor", conn_target (c)->rank, why);
+    if (was == CONN_JOINED || was == CONN_LEAVING) {
+        router_peer_remove (up->ov->conf.router, &c->peer);
+        idt_watcher_stop (up->probe_timer);
+        conn_lose (up->probe, NULL);
+        tell (up, false);
+    }
+    if (!up->stopping)
+        retry_later (up, was, elsewhere);
+}
+
+/* --- joining --------------------------------------------------------------------------------------- */
+
+static void take_time (struct conn *c, const struct idt_clock_sample *sample)
+{
+    struct overlay *ov = c->up->ov;
+
+    if (ov->clock && sample->peer_received_us > 0)
+        ov->clock->sample (ov->clock_arg, sample);
+}
+
+static void send_keys (struct conn *c)
+{
+    struct keyring *keys = c->up->ov->keys;
+    bool sent = true;
+    idt_msg_t *msg;
+
+    while (sent && (msg = keyring_take_news (keys))) {
+        sent = conn_send (c, msg) == 0;
+        idt_msg_unref (msg);
+        c->keys_us = link_boot_us ();
+    }
+    if (!sent)
+        keyring_again (keys); /* the next heartbeat sends them */
+}
+
+/* Leave the ancestor in use for a nearer one.  Requests pending there fail now, and nothing more is sent to it. */
+static void part (struct conn *c)
+{
+    idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
+
+    if (msg)
+        conn_send (c, msg);
+    idt_msg_unref (msg);
+    c->state = CONN_IDLE;
+    conn_close (c, PART_MS);
+    router_peer_remove (c->up->ov->conf.router, &c->peer);
+    tell (c->up, false);
+}
+
+static void use_probe (struct parent *up)
+{
+    struct conn *c = up->probe;
+
+    up->probe = up->used;
+    up->used = c;
+    if (up->probe->state == CONN_JOINED)
+        part (up->probe);
+    else
+        conn_lose (up->probe, NULL);
+}
+
+static bool become_peer (struct conn *c, const char *uuid)
+{
+    c->peer = (struct peer){
+        .kind = PEER_PARENT, .rank = conn_target (c)->rank, .send = conn_send, .hang_up = conn_hang_up, .arg = c
+    };
+    memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
+    if (router_peer_add (c->up->ov->conf.router, &c->peer) < 0) {
+        conn_lose (c, "its UUID is in use on this broker");
+        return false;
+    }
+    return true;
+}
+
+static void joined (struct conn *c, const struct welcome *w)
+{
+    struct parent *up = c->up;
+
+    assert (c->state == CONN_HELLO);
+    if (c == up->probe)
+        use_probe (up);
+    if (!become_peer (c, w->uuid))
+        return;
+    c->state = CONN_JOINED;
+    up->retry_ms = RETRY_MIN_MS;
+    up->probe_ms = PROBE_MS;
+    c->refused = false;
+    idt_watcher_stop (up->retry);
+    idt_watcher_stop (up->probe_timer);
+    if (c->target > 0 || up->has_joined)
+        log_printf (up->ov->conf.log, LOG_INFO, "overlay", "attached to rank %u", conn_target (c)->rank);
+    if (c->target > 0)
+        pause_about (up, up->probe_timer, PROBE_MS);
+    up->has_joined = true;
+    take_time (c, &w->sample);
+    channel_open (&c->channel, w->link);
+    keyring_join (up->ov->keys, w->uuid);
+    c->keys_us = 0;
+    send_keys (c);
+}
+
+static void hello_accepted (struct conn *c, const idt_msg_t *msg)
+{
+    struct overlay_conf *conf = &c->up->ov->conf;
+    uint64_t now_us = link_boot_us ();
+    struct welcome w;
+    idt_error_t err;
+
+    if (hello_welcome (msg, &w, &err) < 0)
+        conn_lose (c, err.text);
+    else if (w.instance && conf->instance
+             && instance_learn (conf->instance, conf->attrs, w.instance, w.name, &err) < 0) {
+        c->refused = true;
+        conn_lose (c, err.text);
+    }
+    else {
+        w.sample.sent_us = c->hello_us;
+        w.sample.received_us = now_us;
+        joined (c, &w);
+    }
+    if (c->state == CONN_JOINED) {
+        event_newest (conf->event, w.stream, w.seq);
+        tell (c->up, true);
+    }
+    json_decref (w.o);
+}
+
+static void hello_answered (struct conn *c, const idt_msg_t *msg)
+{
+    struct overlay_conf *conf = &c->up->ov->conf;
+    uint32_t errnum = idt_msg_errnum (msg);
+    const char *text = idt_msg_string (msg);
+
+    if (errnum == 0) {
+        hello_accepted (c, msg);
+        return;
+    }
+    if (errnum == EADDRINUSE)
+        c->up->served_at = c->target;
+    if (c == c->up->used)
+        conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
+    if (errnum != ESHUTDOWN) {
+        c->up->attempts = 0;
+        c->refused = true;
+    }
+    if (c == c->up->probe && errnum == EADDRINUSE) /* another broker has our rank at the nearer ancestor */
+        conn_lose (c->up->used, "a nearer ancestor has another broker of this rank");
+    conn_lose (c, NULL);
+}
+
+/* --- heartbeats -------------------------------------------------------------------------------------- */
+
+/* Only heartbeats send this number: when many brokers join together, one message reports all of them. */
+static void send_joined (struct conn *c)
+{
+    uint32_t joined = c->up->ov->joined;
+    idt_msg_t *msg = joined == c->joined ? NULL : control_encode (CONTROL_JOINED, joined, NULL);
+
+    if (msg && conn_send (c, msg) == 0)
+        c->joined = joined;
+    idt_msg_unref (msg);
+}
+
+static void beat (struct conn *c)
+{
+    struct overlay *ov = c->up->ov;
+    idt_msg_t *msg;
+
+    ov->told = ov->health;
+    if ((msg = control_heartbeat_up (ov->told, link_boot_us ())))
+        conn_send (c, msg);
+    idt_msg_unref (msg);
+    send_joined (c);
+}
+
+void parent_doubt (struct parent *up)
+{
+    struct conn *c = up->used;
+
+    if (c->state != CONN_JOINED || c->doubt_us > 0 || link_now () - up->ov->beat <= up->ov->timeout)
+        return;
+    c->doubt_us = link_boot_us ();
+    channel_hold (&c->channel);
+    beat (c);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -117,8 +368,8 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
 
     if (control_decode_down (msg, &hb) < 0)
         return;
-    conn_take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
-                                                   hb.peer_bound_us });
+    take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
+                                              hb.peer_bound_us });
     event_newest_low (conf->event, hb.stream, hb.seq);
     if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* our messages arrive in order, the keys before this heartbeat */
         keyring_arrived (c->up->ov->keys);
@@ -169,11 +420,7 @@ static int conn_wire (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    int rc = link_send (c->up->ov, c->wire, NULL, &c->channel, msg);
-
-    if (rc == 0)
-        link_show (c->up->ov, ROUTER_TO, &c->peer, msg);
-    return rc;
+    return link_send (c->up->ov, c->wire, NULL, &c->channel, &c->peer, msg);
 }
 
 static void conn_message (void *arg, idt_msg_t *msg)
@@ -204,13 +451,11 @@ static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
         return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
-        conn_hello_answered (c, msg);
+        hello_answered (c, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL)
         control_received (c, msg);
     idt_msg_unref (msg);
 }
-
-/* --- opening and losing ---------------------------------------------------------------------------- */
 
 static void closed (void *arg, struct wire *w, int line)
 {
@@ -222,73 +467,37 @@ static void closed (void *arg, struct wire *w, int line)
 
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
-/* NULL: the endpoint has a numeric address, or is on this host. */
-static struct resolver *resolver_of_target (const struct conn *c)
-{
-    return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
-}
-
-/* NULL: the address of its host is not known yet. */
-static const char *endpoint_of (const struct conn *c)
-{
-    struct resolver *address = resolver_of_target (c);
-    const char *endpoint = conn_target (c)->endpoint;
-
-    return address ? resolver_resolve (address, endpoint, NULL) : endpoint;
-}
-
-/* The target did not answer at its address.  Returns whether its host has another address to try. */
-static bool look_elsewhere (const struct conn *c)
-{
-    struct resolver *address = resolver_of_target (c);
-
-    return address && resolver_next (address);
-}
-
-static int open_connection (struct conn *c)
-{
-    const struct bizcard *card = conn_target (c);
-    struct wire_target to = { .rank = card->rank, .endpoint = endpoint_of (c), .key = card->key };
-
-    if (!to.endpoint || uuid_make (c->identity) < 0
-        || !(c->wire = wire_connect (&c->up->ov->wire, &to, c->identity, &wire_ops, c)))
-        return -1;
-    return 0;
-}
-
-void conn_close (struct conn *c, int linger_ms)
-{
-    channel_close (&c->channel);
-    c->doubt_us = 0;
-    wire_close (c->wire, linger_ms);
-    c->wire = NULL;
-}
+/* --- connecting --------------------------------------------------------------------------------------- */
 
 static void say_hello (struct conn *c, uint32_t target)
 {
+    struct overlay *ov = c->up->ov;
+    const struct bizcard *card = &ov->ancestors[target];
+    struct resolver *address;
+    struct wire_target to = { .rank = card->rank, .endpoint = card->endpoint, .key = card->key };
     idt_msg_t *hello;
 
+    assert (c->state == CONN_IDLE && !c->wire && target < ov->nancestors);
     c->target = target;
     c->state = CONN_HELLO;
     c->late = false;
     c->heard = link_now ();
     if (c == c->up->used && target == c->up->served_at)
         c->up->served_at = TOPO_NONE; /* ask it again */
-    if (open_connection (c) < 0) {
+    if ((address = resolver_of_target (c)))
+        to.endpoint = resolver_resolve (address, card->endpoint, NULL); /* NULL: not known yet */
+    if (!to.endpoint || uuid_make (c->identity) < 0
+        || !(c->wire = wire_connect (&ov->wire, &to, c->identity, &wire_ops, c))) {
         conn_lose (c, NULL);
         return;
     }
-    hello = conn_make_hello (c);
+    ov->told = ov->health;
+    c->joined = ov->joined;
+    hello = hello_request (ov, card->rank);
     c->hello_us = link_boot_us ();
     if (!hello || wire_send (c->wire, NULL, hello, WIRE_PARTS) < 0)
         conn_lose (c, NULL);
     idt_msg_unref (hello);
-}
-
-/* Whether to continue with the next ancestor.  A broker that never joined first gives its parent some time. */
-static bool may_climb (const struct parent *up)
-{
-    return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
 /* The timeout of a hello.  An ancestor that reported another broker of our rank is given up only after tbon.timeout, as
@@ -304,68 +513,13 @@ static double hello_ms (const struct parent *up)
     return hurries && ms > FAILOVER_MS ? FAILOVER_MS : ms;
 }
 
-/* The pause after one of 'ms': twice as long, at most 'max_ms', or REFUSED_MAX_MS after a refusal. */
-static double longer (struct conn *c, double ms, double max_ms)
-{
-    double limit = c->refused ? REFUSED_MAX_MS : max_ms;
-
-    c->refused = false;
-    return ms * 2 < limit ? ms * 2 : limit;
-}
-
-/* The pause grows once per round through all ancestors. */
-static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
-{
-    struct conn *c = up->used;
-
-    if (elsewhere) {
-        parent_start_timer (up->retry, RETRY_MIN_MS * parent_jitter (up));
-        return;
-    }
-    up->attempts++;
-    if (was == CONN_HELLO && may_climb (up) && c->target != up->served_at && c->target + 1 < up->ov->nancestors) {
-        c->target++;
-        parent_start_timer (up->retry, RETRY_MIN_MS * parent_jitter (up));
-        return;
-    }
-    c->target = 0;
-    parent_start_timer (up->retry, up->retry_ms * parent_jitter (up));
-    up->retry_ms = longer (c, up->retry_ms, RETRY_MAX_MS);
-}
-
-void conn_lose (struct conn *c, const char *why)
-{
-    struct parent *up = c->up;
-    enum conn_state was = c->state;
-    bool elsewhere;
-
-    if (was == CONN_IDLE)
-        return;
-    conn_close (c, 0);
-    c->state = CONN_IDLE;
-    elsewhere = was == CONN_HELLO && look_elsewhere (c);
-    if (c == up->probe)
-        return;
-    if (why)
-        log_printf (up->ov->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
-                    c->target == 0 ? "parent" : "ancestor", conn_target (c)->rank, why);
-    if (was == CONN_JOINED || was == CONN_LEAVING) {
-        router_peer_remove (up->ov->conf.router, &c->peer);
-        idt_watcher_stop (up->probe_timer);
-        conn_lose (up->probe, NULL);
-        parent_tell (up, false);
-    }
-    if (!up->stopping)
-        retry_later (up, was, elsewhere);
-}
-
 void overlay_connect (struct overlay *ov)
 {
     struct parent *up = ov->up;
 
     if (ov->conf.rank == 0 || up->used->state != CONN_IDLE || up->stopping)
         return;
-    parent_start_timer (up->retry, hello_ms (up));
+    link_start_timer (up->retry, hello_ms (up));
     say_hello (up->used, up->used->target);
 }
 
@@ -393,7 +547,7 @@ static void probe_next (struct parent *up)
 
     conn_lose (up->probe, NULL);
     up->probe_ms = longer (up->probe, up->probe_ms, PROBE_MS);
-    parent_start_timer (up->probe_timer, up->probe_ms * parent_jitter (up));
+    pause_about (up, up->probe_timer, up->probe_ms);
     say_hello (up->probe, next);
 }
 
@@ -406,7 +560,7 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     }
     hello_late (up->probe);
-    parent_start_timer (up->probe_timer, up->probe_ms * parent_jitter (up)); /* it may be refused or lost */
+    pause_about (up, up->probe_timer, up->probe_ms); /* it may be refused or lost */
 }
 
 /* Give up a hello without response, once everything that arrived was read. */
@@ -436,40 +590,6 @@ bool parent_turn (struct parent *up)
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
-/* Only heartbeats send this number: when many brokers join together, one message reports all of them. */
-static void send_joined (struct conn *c)
-{
-    uint32_t joined = overlay_joined (c->up->ov);
-    idt_msg_t *msg = joined == c->joined ? NULL : control_encode (CONTROL_JOINED, joined, NULL);
-
-    if (msg && conn_send (c, msg) == 0)
-        c->joined = joined;
-    idt_msg_unref (msg);
-}
-
-static void beat (struct conn *c)
-{
-    struct overlay *ov = c->up->ov;
-    idt_msg_t *msg;
-
-    ov->told = ov->health;
-    if ((msg = control_heartbeat_up (ov->told, link_boot_us ())))
-        conn_send (c, msg);
-    idt_msg_unref (msg);
-    send_joined (c);
-}
-
-void parent_doubt (struct parent *up)
-{
-    struct conn *c = up->used;
-
-    if (c->state != CONN_JOINED || c->doubt_us > 0 || link_now () - up->ov->beat <= up->ov->timeout)
-        return;
-    c->doubt_us = link_boot_us ();
-    channel_hold (&c->channel);
-    beat (c);
-}
-
 void parent_heartbeat (struct parent *up, bool was_asleep)
 {
     struct conn *c = up->used;
@@ -478,7 +598,7 @@ void parent_heartbeat (struct parent *up, bool was_asleep)
         return;
     if (was_asleep)
         c->heard = link_now ();
-    conn_send_keys (c);
+    send_keys (c);
     beat (c);
     wire_look (c->wire);
 }
@@ -498,7 +618,7 @@ bool parent_check_silence (struct parent *up)
 void parent_send_keys (struct parent *up)
 {
     if (overlay_has_parent (up->ov))
-        conn_send_keys (up->used);
+        send_keys (up->used);
 }
 
 void overlay_goodbye (struct overlay *ov)
