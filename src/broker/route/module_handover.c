@@ -9,7 +9,7 @@
  */
 #include "config.h"
 
-#include <czmq.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +76,7 @@ static const idt_msg_t *take (struct module_handover *a, struct handover_waiting
 {
     const idt_msg_t *msg = w->msg;
 
+    assert (a->count > 0 && a->bytes >= idt_msg_encode_size (msg));
     TAILQ_REMOVE (&a->waiting, w, link);
     a->count--;
     a->bytes -= idt_msg_encode_size (msg);

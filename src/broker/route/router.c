@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -81,15 +82,10 @@ void router_watch (struct router *r, router_watch_f cb, void *arg)
     r->watch_arg = arg;
 }
 
-static inline void show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg)
+void router_show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg)
 {
     if (__builtin_expect (r->watch != NULL, 0))
         r->watch (r->watch_arg, way, p, msg);
-}
-
-void router_show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg)
-{
-    show (r, way, p, msg);
 }
 
 /* --- peers --------------------------------------------------------------------------------- */
@@ -104,6 +100,7 @@ int router_peer_add (struct router *r, struct peer *p)
 {
     char key[16];
 
+    assert (p->send && strlen (p->uuid) == IDT_MSG_UUID_LEN);
     if (zhashx_lookup (r->peers, p->uuid) || (p->kind == PEER_PARENT && r->parent)
         || (p->kind == PEER_CHILD && zhashx_lookup (r->children, rank_key (key, p->rank))))
         return errset (EEXIST);
@@ -223,7 +220,7 @@ static void answer (struct router *r, idt_msg_t *msg)
         if (to->send (to->arg, msg) < 0)
             to = NULL;
         else
-            show (r, ROUTER_TO, to, msg);
+            router_show (r, ROUTER_TO, to, msg);
     }
     if (!to)
         r->stats.unroutable++;
@@ -296,7 +293,7 @@ static bool is_awaited (struct router *r, const struct peer *from, const idt_msg
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.responses++;
-    show (r, ROUTER_FROM, from, msg);
+    router_show (r, ROUTER_FROM, from, msg);
     if (!is_awaited (r, from, msg)) {
         r->stats.unroutable++;
         idt_msg_unref (msg);
@@ -387,7 +384,7 @@ static void pass_on (struct router *r, struct peer *from, struct peer *to, const
         return;
     }
     if (to->send (to->arg, msg) == 0) {
-        show (r, ROUTER_TO, to, msg);
+        router_show (r, ROUTER_TO, to, msg);
         note_use (from, msg);
         return;
     }
@@ -491,6 +488,7 @@ static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
 /* Return a request that its service did not take to its sender, as it came. */
 static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
 {
+    assert (from->busy && r->stats.requests > 0);
     r->busy = false;
     r->stats.requests--;
     idt_msg_route_pop (msg);
@@ -502,7 +500,7 @@ static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.requests++;
-    show (r, ROUTER_FROM, from, msg);
+    router_show (r, ROUTER_FROM, from, msg);
     if (!idt_msg_topic (msg) || (from->kind == PEER_CLIENT && sign_routes (msg, from->uuid) < 0)
         || idt_msg_route_push (msg, from->uuid) < 0) {
         refuse (r, from, msg);
@@ -599,6 +597,7 @@ void router_peer_remove (struct router *r, struct peer *p)
     else if (p == r->parent)
         r->parent = NULL;
     rpc_track_take (r->pending, &p->pending.owes, answer_unreachable, r);
+    assert (LIST_EMPTY (&p->pending.asked) && LIST_EMPTY (&p->pending.owes) && !p->uses);
 }
 
 bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank)

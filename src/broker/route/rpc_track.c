@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -122,6 +123,7 @@ static void table_remove (struct table *t, struct link *l)
 {
     struct link **at = table_bucket (t, l->hash);
 
+    assert (t->count > 0);
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
@@ -280,6 +282,7 @@ int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_tra
     struct rpc_track_entry *e = entry_create (p, request);
     int errnum = ENOMEM;
 
+    assert (oldest);
     if (!a || !e)
         goto error;
     if (budget_charge (&a->account, entry_size (e), 0) == BUDGET_FULL) {

@@ -144,6 +144,7 @@ static void reap (struct usock *l, struct client *c)
     l->ops->gone (l->arg, &c->peer);
     router_peer_remove (l->router, &c->peer);
     client_destroy (c);
+    assert (l->all->clients > 0);
     l->all->clients--;
     usocks_fill_reserve (l->all);
 }
@@ -233,32 +234,17 @@ void usocks_destroy (struct usocks *all)
     errno = saved_errno;
 }
 
-static struct usock *alloc (struct usocks *all, uint32_t rank)
+struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
+                            struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
+                            idt_error_t *errp)
 {
     struct usock *l = calloc (1, sizeof (*l));
 
     if (!l)
         return NULL;
-    l->all = all;
-    l->rank = rank;
+    *l = (struct usock){ .all = all, .rank = rank, .reactor = r, .router = router, .log = log, .ops = ops, .arg = arg };
     TAILQ_INIT (&l->newcomers);
     TAILQ_INIT (&l->turns);
-    return l;
-}
-
-struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
-                            struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
-                            idt_error_t *errp)
-{
-    struct usock *l = alloc (all, rank);
-
-    if (!l)
-        return NULL;
-    l->reactor = r;
-    l->router = router;
-    l->log = log;
-    l->ops = ops;
-    l->arg = arg;
     if (get_limits (l, attrs, errp) < 0 || authz_init (&l->admit, attrs, errp) < 0
         || usock_listen (l, path, attrs, errp) < 0)
         goto error;
@@ -281,7 +267,7 @@ static void close_clients (struct usock *l)
     while ((c = zlistx_first (l->clients))) {
         client_break (c, ESHUTDOWN, NULL);
         c->next_dirty = NULL;
-        msg_stream_flush (c->stream); /* the last responses, as far as the socket takes them */
+        client_flush (c); /* the last responses, as far as the socket takes them */
         reap (l, c);
     }
     l->dirty = NULL;

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,7 @@ static bool over_limit (const struct client *c, size_t size)
 
 static void count_output (struct client *c, uint64_t more, uint64_t less)
 {
+    assert (c->local->all->output + more >= less);
     c->local->all->output += more - less;
     if (c->user)
         c->user->output += more - less;
@@ -265,6 +267,7 @@ static void client_busy (void *arg, idt_msg_t *msg)
 {
     struct client *c = arg;
 
+    assert (!c->held);
     c->held = msg;
 }
 
@@ -308,6 +311,7 @@ static bool reserve (struct client *c)
 
 static void release (struct client *c)
 {
+    assert (c->local->all->input >= c->reserved);
     c->local->all->input -= c->reserved;
     if (c->user)
         c->user->input -= c->reserved;
@@ -508,14 +512,21 @@ void client_begin (struct client *c, idt_msg_t *first)
         l->ops->woke (l->arg);
 }
 
-void client_answer (struct client *c, int errnum)
+idt_msg_t *usock_rank_answer (int errnum)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
 
-    if (msg) {
+    if (msg)
         idt_msg_set_control (msg, MSG_CONTROL_RANK, (uint32_t)errnum);
-        c->peer.send (c, msg);
-    }
+    return msg;
+}
+
+void client_answer (struct client *c, int errnum)
+{
+    idt_msg_t *msg = usock_rank_answer (errnum);
+
+    if (msg)
+        client_send (c, msg);
     idt_msg_unref (msg);
     client_flush (c);
 }

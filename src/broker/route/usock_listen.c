@@ -155,11 +155,6 @@ static struct usock *usocks_host (struct usocks *all, uint32_t rank)
     return l ? l : TAILQ_FIRST (&all->list);
 }
 
-static struct log *usocks_log (struct usocks *all, uint32_t rank)
-{
-    return usocks_host (all, rank)->log;
-}
-
 void usocks_fill_reserve (struct usocks *all)
 {
     while (all->reserved < LOCAL_RESERVE) {
@@ -179,6 +174,7 @@ static void caller_destroy (struct caller *g)
     struct usocks *all = g->all;
 
     TAILQ_REMOVE (&all->callers, g, link);
+    assert (all->ncallers > 0 && all->clients > 0);
     all->ncallers--;
     idt_watcher_destroy (g->w);
     msg_stream_destroy (g->stream);
@@ -194,23 +190,15 @@ static bool names_rank (const idt_msg_t *msg)
     return msg && idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == MSG_CONTROL_RANK;
 }
 
-/* The response to a refused caller, or NULL if it gets none. */
-static idt_msg_t *make_refusal (const idt_msg_t *msg, int errnum)
-{
-    idt_msg_t *refusal;
-
-    if (!names_rank (msg))
-        return msg && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_respond (msg, errnum) : NULL;
-    if ((refusal = idt_msg_create (IDT_MSGTYPE_CONTROL)))
-        idt_msg_set_control (refusal, MSG_CONTROL_RANK, (uint32_t)errnum);
-    return refusal;
-}
-
 static void refuse (struct caller *g, const idt_msg_t *msg, int errnum)
 {
-    idt_msg_t *refusal = make_refusal (msg, errnum);
     const char *why = strerror (errnum);
+    idt_msg_t *refusal = NULL;
 
+    if (names_rank (msg))
+        refusal = usock_rank_answer (errnum);
+    else if (msg && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        refusal = idt_msg_respond (msg, errnum);
     if (refusal && msg_stream_put (g->stream, refusal) == 0)
         msg_stream_flush (g->stream);
     idt_msg_unref (refusal);
@@ -218,18 +206,7 @@ static void refuse (struct caller *g, const idt_msg_t *msg, int errnum)
         why = "too many clients are connected (local.max-clients)";
     else if (errnum == EHOSTDOWN)
         why = "the rank of this socket has ended, and the client named no other";
-    log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is refused: %s", why);
-}
-
-static struct client *make_client (struct caller *g, struct usock *l)
-{
-    struct client *c = usock_admit (l, g->fd, g->cred, g->stream);
-
-    if (!c)
-        return NULL;
-    g->fd = -1;
-    g->stream = NULL;
-    return c;
+    log_refusal (usocks_host (g->all, g->rank)->log, LOG_REFUSED_CLIENT, "a client is refused: %s", why);
 }
 
 /* Pass the caller to its rank.  'msg' (stolen) is its first message; NULL: that is a long one and not yet complete. */
@@ -237,20 +214,22 @@ static void introduce (struct caller *g, idt_msg_t *msg)
 {
     bool names = names_rank (msg);
     struct usock *l = usocks_find (g->all, names ? (uint32_t)idt_msg_control_status (msg) : g->rank);
-    struct client *c = l ? make_client (g, l) : NULL;
+    struct client *c = l ? usock_admit (l, g->fd, g->cred, g->stream) : NULL;
 
-    if (!c)
+    if (!c) {
         refuse (g, msg, l || names ? errno : EHOSTDOWN);
-    else if (names) {
+        idt_msg_unref (msg);
+        return;
+    }
+    g->fd = -1;
+    g->stream = NULL;
+    if (names) {
+        idt_msg_unref (msg);
+        msg = NULL;
         c->heard = true;
         client_answer (c, 0);
-        client_begin (c, NULL);
     }
-    else {
-        client_begin (c, msg);
-        msg = NULL;
-    }
-    idt_msg_unref (msg);
+    client_begin (c, msg);
 }
 
 /* Read the caller's first message.  Returns whether it stays a caller. */
@@ -268,7 +247,7 @@ static bool hear (struct caller *g)
     else if (errno == EAGAIN)
         return !eof;
     else
-        log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is disconnected: %s", err.text);
+        log_refusal (usocks_host (g->all, g->rank)->log, LOG_REFUSED_CLIENT, "a client is disconnected: %s", err.text);
     return false;
 }
 
@@ -407,7 +386,7 @@ static int accept_client (struct door *d)
         return fd;
     greet (fd, EMFILE);
     close (fd);
-    log_refusal (usocks_log (all, d->rank), LOG_REFUSED_CLIENT,
+    log_refusal (usocks_host (all, d->rank)->log, LOG_REFUSED_CLIENT,
                  "a client is refused: too many open files in this process");
     usocks_fill_reserve (all);
     return -1;
@@ -440,7 +419,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     if (errnum == 0)
         return;
     close (fd);
-    log_refusal (usocks_log (d->all, d->rank), LOG_REFUSED_CLIENT, "a client of user %" PRIu32 " is refused: %s",
+    log_refusal (usocks_host (d->all, d->rank)->log, LOG_REFUSED_CLIENT, "a client of user %" PRIu32 " is refused: %s",
                  cred.userid,
                  errnum == EMFILE  ? "too many clients are connected (local.max-clients)"
                  : errnum == EPERM ? "this user may not connect (access.allow-guest-user, access.group)"
@@ -569,22 +548,21 @@ static struct door *door_open (struct usocks *all, uint32_t rank, const char *pa
 {
     struct door *d = calloc (1, sizeof (*d));
 
-    if (!d) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
+    if (!d)
+        goto nomem;
     *d = (struct door){ .all = all, .rank = rank, .sock = { .fd = -1 } };
     if (bind_at (d, path, errp) < 0 || open_to (admit, path, errp) < 0) {
         door_close (d);
         return NULL;
     }
-    if (!(d->w = idt_fd_watcher_create (all->reactor, d->sock.fd, IDT_POLLIN, accept_cb, d))) {
-        errprintf (errp, "out of memory");
-        door_close (d);
-        return NULL;
-    }
+    if (!(d->w = idt_fd_watcher_create (all->reactor, d->sock.fd, IDT_POLLIN, accept_cb, d)))
+        goto nomem;
     idt_watcher_start (d->w);
     return d;
+nomem:
+    errprintf (errp, "out of memory");
+    door_close (d);
+    return NULL;
 }
 
 /* --- the sockets of a rank -------------------------------------------------------------------------- */
@@ -604,17 +582,6 @@ void usock_uri (const struct usock *l, char *buf, size_t size)
         snprintf (buf, size, "local://%s?rank=%" PRIu32, l->all->main->sock.path, l->rank);
 }
 
-static int set_path (struct usocks *all, const char *path)
-{
-    char *copy = strdup (path);
-
-    if (!copy)
-        return -1;
-    free (all->path);
-    all->path = copy;
-    return 0;
-}
-
 /* Open the first rank's socket.  After all ranks have ended, the rank that opens it again may be another one. */
 static int open_main (struct usock *l, const char *path, idt_error_t *errp)
 {
@@ -624,8 +591,14 @@ static int open_main (struct usock *l, const char *path, idt_error_t *errp)
         all->first = l->rank;
     if (!is_first (l))
         all->several = true;
-    else if (!all->main && set_path (all, path) < 0)
-        return errprintf (errp, "out of memory");
+    else if (!all->main) {
+        char *copy = strdup (path);
+
+        if (!copy)
+            return errprintf (errp, "out of memory");
+        free (all->path);
+        all->path = copy;
+    }
     if (!all->main && (all->main = door_open (all, all->first, all->path, &l->admit, errp)))
         take_name (all->main, l->log);
     return all->main ? 0 : -1;

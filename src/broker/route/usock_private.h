@@ -132,6 +132,9 @@ struct msg_stream *usock_stream (struct usock *l, int fd);
  */
 void client_begin (struct client *c, idt_msg_t *first);
 
+/* The status of the rank that a client named: 0, or an errno.  NULL without memory. */
+idt_msg_t *usock_rank_answer (int errnum);
+
 /* Send the client the status of the rank that it named: 0, or an errno.  Written immediately, because this broker's
  * loop may not run now.
  */
