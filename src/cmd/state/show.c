@@ -13,8 +13,6 @@
 #include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
-#include "libsqlite/database.h"
-#include "libsqlite/peek.h"
 #include "libsqlite/state.h"
 
 #define WIDTH 12
@@ -55,7 +53,7 @@ static bool is_no_store (const struct look *l, const char *name)
     struct stat sb;
 
     snprintf (path, sizeof (path), "%s/%s", l->dir, name);
-    return stat (path, &sb) == 0 && sb.st_size == 0 ? true : !database_mark (path, uuid) && !peek_is_torn (path);
+    return stat (path, &sb) == 0 && sb.st_size == 0 ? true : !state_read_mark (path, uuid) && !state_is_torn (path);
 }
 
 /* Returns 0, or -1 with the reason in 'why'. */

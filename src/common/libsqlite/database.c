@@ -20,6 +20,8 @@
  * carries the mark.
  */
 #define _GNU_SOURCE
+#include <assert.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,11 +29,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libsqlite/database.h"
-#include "libsqlite/peek.h"
 #include "libsqlite/state.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
@@ -242,6 +244,34 @@ static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t
     return rc < 0 ? -1 : 0;
 }
 
+/* Run a statement that returns one row.  Returns 0 with its first column in 'text', "" if it returns none. */
+static int answer_of (struct database *d, const char *sql, char *text, size_t size, idt_error_t *errp)
+{
+    sqlite3_stmt *stmt = database_prepare (d, sql, errp);
+    int rc = stmt ? database_step (d, stmt, errp) : -1, saved = errno;
+    const char *column = rc > 0 ? (const char *)sqlite3_column_text (stmt, 0) : NULL;
+
+    snprintf (text, size, "%s", column ? column : "");
+    sqlite3_finalize (stmt);
+    errno = saved;
+    return rc < 0 ? -1 : 0;
+}
+
+int database_expect (struct database *d, const char *pragma, const char *value, idt_error_t *errp)
+{
+    char sql[64], text[32];
+
+    snprintf (sql, sizeof (sql), "PRAGMA %s;", pragma);
+    if (answer_of (d, sql, text, sizeof (text), errp) < 0)
+        return -1;
+    if (strcasecmp (text, value) == 0)
+        return 0;
+    return errsetf (
+        errp, ENOTSUP,
+        "%s: SQLite answers \"%s\" to PRAGMA %s, and \"%s\" is needed: use a library of SQLite that can do this",
+        d->path, text, pragma, value);
+}
+
 int database_copied (struct database *d, int64_t *at_s, idt_error_t *errp)
 {
     int64_t some;
@@ -382,6 +412,7 @@ int database_fill (struct database *d, const char *sql, idt_error_t *errp)
     char mark[MARK_MAX], *all;
     int rc;
 
+    assert (d->is_new && d->locked);
     if (asprintf (&all, "BEGIN IMMEDIATE; %s; %s PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;", sql,
                   make_mark (d, mark), d->kind->application_id, d->kind->version)
         < 0)
@@ -404,34 +435,15 @@ static int mark_old (struct database *d, idt_error_t *errp)
     return run_whole (d, all, errp) < 0 ? -1 : list_it (d, errp);
 }
 
-/* Read the mark of an open database; "" if it has none. */
-static int read_mark (sqlite3 *db, char uuid[STATE_UUID_SIZE])
-{
-    sqlite3_stmt *stmt = NULL;
-    const char *text = NULL;
-
-    uuid[0] = '\0';
-    int rc = sqlite3_prepare_v2 (db, "SELECT uuid FROM instance;", -1, &stmt, NULL);
-    if (rc == SQLITE_OK && (rc = sqlite3_step (stmt)) == SQLITE_ROW)
-        text = (const char *)sqlite3_column_text (stmt, 0);
-    if (text && state_uuid_is_good (text))
-        memcpy (uuid, text, STATE_UUID_SIZE);
-    sqlite3_finalize (stmt);
-    return uuid[0] ? 0 : -1;
-}
-
 static int check_mark (struct database *d, idt_error_t *errp)
 {
     char uuid[STATE_UUID_SIZE];
 
-    if (read_mark (d->db, uuid) < 0 && (!d->instance[0] || d->unmarked))
+    state_mark_of (d->db, uuid);
+    if (!uuid[0] && (!d->instance[0] || d->unmarked))
         return d->instance[0] ? mark_old (d, errp) : 0;
     if (!d->instance[0])
-        return errsetf (
-            errp, STATE_REFUSED,
-            "%s: of the instance %s, whose file 'instance' is gone: put the one of a backup beside it, or one that idtree init "
-            "--uuid makes",
-            d->path, uuid);
+        return state_orphaned (d->path, uuid, errp);
     if (strcmp (uuid, d->instance) != 0)
         return errsetf (errp, STATE_REFUSED,
                         "%s: of %s%s, but the folder is of the instance %s: put back what belongs to it", d->path,
@@ -486,13 +498,13 @@ static bool was_being_filled (const struct database *d)
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s-journal", d->path);
-    return peek_u32 (path, PAGES_OFFSET) == 1;
+    return state_peek (path, PAGES_OFFSET) == 1;
 }
 
 /* The application id is written together with the tables. */
 static bool is_filled (const struct database *d)
 {
-    return peek_u32 (d->path, PEEK_ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
+    return state_peek (d->path, STATE_ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
 }
 
 /* Find out which instance the folder belongs to, and whether the file existed before. */

@@ -86,11 +86,6 @@ struct database *database_open (const struct database_kind *kind, const char *di
  */
 int database_fill (struct database *d, const char *sql, idt_error_t *errp);
 
-/* Read the mark of a file without touching the file or the log that a crash left beside it. 'uuid' is "" if the file
- * has no mark, or may get it from the log (peek.h). Returns whether it is a file of idtree.
- */
-bool database_mark (const char *path, char uuid[STATE_UUID_SIZE]);
-
 /* Report damage that only the caller can detect, with the usual message; sets errno EBADMSG. Returns -1. */
 int database_damaged (struct database *d, const char *what, idt_error_t *errp);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state.h - check that a folder has all stores of its instance, and no store of another one
+/* state.h - what is in a state folder: read a store from outside, check that all stores are there and no others
  *
  * The open of a store repeats these checks (database.h). They are made here first, so that a folder is refused before
  * any part of it is used. Only state_adopt () changes the folder.
@@ -9,7 +9,29 @@
 #ifndef SQLITE_STATE_H
 #define SQLITE_STATE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "libstate/statefile.h"
+
+struct sqlite3;
+
+#define STATE_ID_OFFSET 68 /* offset of the application id in a store */
+
+/* A number of 32 bits in a file, read without SQLite; 0 if the file is too short. */
+uint32_t state_peek (const char *path, off_t offset);
+
+/* Whether a log or journal with content lies beside the file: then only some pages of a commit may be in the file. */
+bool state_is_torn (const char *path);
+
+/* Read the mark of a store without touching the file or the log that a crash left beside it. 'uuid' is "" if the file has
+ * no mark, or may get it from the log. Returns whether it is a file of idtree.
+ */
+bool state_read_mark (const char *path, char uuid[STATE_UUID_SIZE]);
+
+/* Read the mark of an open database; "" if it has none. */
+void state_mark_of (struct sqlite3 *db, char uuid[STATE_UUID_SIZE]);
 
 /* Check that each store in the list of 's' exists and carries its mark, and that there is no other store of idtree. The
  * store 'excused' (NULL: none) may be missing. Returns 0, or -1 with errno STATE_REFUSED and 'errp' filled.
@@ -18,6 +40,9 @@ int state_check (const char *dir, const struct statefile *s, const char *excused
 
 /* Report that a store is missing, and what to do. Returns -1 with errno STATE_REFUSED. */
 int state_missing (const char *dir, const char *name, const char *uuid, idt_error_t *errp);
+
+/* Report that a store belongs to the instance 'uuid', and its folder to none. Returns -1 with errno STATE_REFUSED. */
+int state_orphaned (const char *path, const char *uuid, idt_error_t *errp);
 
 /* Find out who left the stores in a folder without the file 'instance'. Returns 1 if an earlier version left them
  * (fluid.sqlite, and others beside it), and adds them to the list of 'fresh'; 0 if there is no store; -1 with errno set

@@ -6,12 +6,10 @@
  * 1. No account takes more of a pool than the pool has free. So one greedy requester gets a half, two get a third each,
  *    and a new requester always finds a free part. This needs no list of requesters.
  * 2. An account at its own limit waits: its requester should bring no further items. Items that arrive nevertheless are
- *    charged
- *    and exceed the limit.
+ *    charged and exceed the limit.
  * 3. A waiting account continues when its use falls to half of the limit. Otherwise a valve opens: after 'patience_us'
- *    without a
- *    release the limit doubles, until the use falls to half of it. So every wait ends, even if the peer needs further
- *    items before it can release any.
+ *    without a release the limit doubles, until the use falls to half of it. So every wait ends, even if the peer needs
+ *    further items before it can release any.
  */
 #ifndef UTIL_BUDGET_H
 #define UTIL_BUDGET_H

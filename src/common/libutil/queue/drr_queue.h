@@ -7,16 +7,13 @@
  * rank).
  *
  * 1. Two flows that always have items are served the same cost, up to two quanta and one item. A flow that had no items
- *    is
- *    served before the flows that wait, for one quantum: once in a round, and only one flow of a group.
+ *    is served before the flows that wait, for one quantum: once in a round, and only one flow of a group.
  * 2. A flow that is not ready (its answers cannot be sent now) keeps its items and gains no credit.
  * 3. No flow holds more of the limits than is still free (budget.h), so that one flow cannot fill the queue.
  * 4. Flows may belong to a group, such as the connections of one user. A group is served like one flow and may hold as
- *    much as
- *    one flow; its flows share both.
+ *    much as one flow; its flows share both.
  * 5. All operations are O(1), with two exceptions: an item takes a step for each quantum of its cost, and a new flow
- *    looks for
- *    its group among the groups that have flows.
+ *    looks for its group among the groups that have flows.
  */
 #ifndef UTIL_DRR_QUEUE_H
 #define UTIL_DRR_QUEUE_H
