@@ -111,8 +111,7 @@ static void print_documents (const json_t *documents)
 
 static int run_doc_list (struct cmd *cmd)
 {
-    struct doc d = doc_begin (cmd);
-    json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
+    json_t *answer = doc_list_new (cmd);
 
     if (cmd->json)
         ask_print_lines (cmd, json_object_get (answer, "documents"));

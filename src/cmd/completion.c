@@ -39,8 +39,8 @@ struct candidates {
     const char *scheme; /* --scheme, the same */
 };
 
-/* Print 'word' if it begins with the typed text, unless it has control characters, as a name that a user chose may: it could not be typed as it is
- * shown.
+/* Print 'word' if it begins with the typed text, unless it has control characters, as a name that a user chose may: it
+ * could not be typed as it is shown.
  */
 static void offer_word (const struct candidates *c, const char *word)
 {

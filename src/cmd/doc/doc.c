@@ -1,20 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* doc.c - idtree doc new, open, close, show, rename, delete: documents of the id compressor */
+/* doc.c - idtree doc: documents of the id compressor (doc/design/compressor.md), and their ids
+ *
+ * Ids are printed when they are final, so that readers may pass them to other ranks; --now does not wait for that.
+ *
+ * The stored form of a document is the base64 text that the npm package @fluidframework/id-compressor calls serialized,
+ * version 2, without local state: it has all that is final, and no session's state.
+ */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/base/cmd.h"
+#include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
 
 #define LABEL_WIDTH 18
+#define DOC_IDS_MAX 65536 /* ids of one request */
+#define IDS_MAX UINT64_C (1000000000)
+#define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters takes half of it */
+
+#define DOC_AT(member) offsetof (struct doc, member)
+#define DOC_RANK_OPTION                                                                                             \
+    {                                                                                                               \
+        'r', "rank", "R", "the session of rank R (default: of the broker of the URI)", cmd_take_rank, DOC_AT (rank) \
+    }
+
+/* The parsed options of a command. */
+struct doc {
+    struct cmd *cmd;
+    uint32_t rank;
+    uint64_t count;
+    bool uuid;
+    bool now;
+    bool discard;
+};
 
 /* --- what all share --------------------------------------------------------------------------- */
 
-struct doc doc_begin (struct cmd *cmd)
+/* Parse the options and connect. */
+static struct doc doc_begin (struct cmd *cmd)
 {
     struct doc d = { .cmd = cmd, .rank = IDT_NODEID_ANY, .count = 1 };
 
@@ -23,7 +53,8 @@ struct doc doc_begin (struct cmd *cmd)
     return d;
 }
 
-idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request)
+/* Send a request of the service "compressor"; 'request' is stolen. */
+static idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request)
 {
     char topic[64];
 
@@ -57,7 +88,10 @@ static void die_without (const struct doc *d, const char *name)
     cmd_die (d->cmd, "there is no document '%s': idtree doc list shows all documents", name);
 }
 
-json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
+/* Send a request of the service and return the answer, a new reference; 'request' is stolen.  If it fails end the
+ * program with "WHAT: why".
+ */
+static json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
 {
     idt_future_t *f = ask_ready (d->cmd, doc_send (d, method, request), what);
 
@@ -65,7 +99,8 @@ json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, c
     return ask_take_new (d->cmd, f, what);
 }
 
-json_t *doc_need_new (const struct doc *d, const char *name)
+/* Get rank 0's fields of the document of this name, a new reference.  Ends the program if it does not exist. */
+static json_t *doc_need_new (const struct doc *d, const char *name)
 {
     json_t *answer = doc_ask_new (d, "list", json_object (), name), *o, *found = NULL;
     size_t i;
@@ -82,7 +117,8 @@ json_t *doc_need_new (const struct doc *d, const char *name)
     return found;
 }
 
-void doc_print (const struct doc *d, const json_t *o)
+/* Print the members of an object, one a line; or with --json the object on one line. */
+static void doc_print (const struct doc *d, const json_t *o)
 {
     if (d->cmd->json)
         ask_print (d->cmd, o);
@@ -186,7 +222,197 @@ static int run_show (struct cmd *cmd)
     return CMD_OK;
 }
 
-/* --- the commands ----------------------------------------------------------------------------- */
+json_t *doc_list_new (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+
+    return doc_ask_new (&d, "list", json_object (), "documents");
+}
+
+/* --- ids --------------------------------------------------------------------------------------------- */
+
+/* A run of local ids counts down, a run of final ids counts up. */
+static void add_run (json_t *ids, const json_t *run)
+{
+    json_int_t first = json_integer_value (json_array_get (run, 0));
+    json_int_t count = json_integer_value (json_array_get (run, 1));
+
+    for (json_int_t i = 0; i < count && i < DOC_IDS_MAX; i++)
+        json_array_append_new (ids, json_integer (first < 0 ? first - i : first + i));
+}
+
+/* Make 'n' ids, at most DOC_IDS_MAX.  Returns an array of them. */
+static json_t *make_ids_new (const struct doc *d, const char *name, uint64_t n)
+{
+    json_t *request = json_pack ("{s:s s:I s:b}", "document", name, "count", (json_int_t)n, "final", !d->now);
+    json_t *answer = doc_ask_new (d, "generate", request, name), *ids = json_array (), *run;
+    size_t i;
+
+    json_array_foreach (json_object_get (answer, "runs"), i, run)
+        add_run (ids, run);
+    if (json_array_size (ids) != n)
+        cmd_die (d->cmd, "%s: %zu ids arrived instead of %llu", name, json_array_size (ids), (unsigned long long)n);
+    json_decref (answer);
+    return ids;
+}
+
+static void print_id_text (const char *name, json_int_t id, const char *uuid)
+{
+    out_print ("%s:%" JSON_INTEGER_FORMAT, name, id);
+    if (uuid)
+        out_print ("\t%s", uuid);
+    out_print ("\n");
+}
+
+/* Neither names nor UUIDs need escaping. */
+static void print_id_json (const char *name, json_int_t id, const char *uuid)
+{
+    out_print ("{\"document\":\"%s\",\"id\":%" JSON_INTEGER_FORMAT, name, id);
+    if (uuid)
+        out_print (",\"uuid\":\"%s\"", uuid);
+    out_print ("}\n");
+}
+
+static void print_ids (const struct doc *d, const char *name, json_t *ids)
+{
+    json_t *answer = NULL, *id;
+    size_t i;
+
+    if (d->uuid)
+        answer = doc_ask_new (d, "decompress", json_pack ("{s:s s:O}", "document", name, "ids", ids), name);
+    json_array_foreach (ids, i, id)
+        (d->cmd->json ? print_id_json
+                      : print_id_text) (name, json_integer_value (id),
+                                        json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
+    json_decref (answer);
+}
+
+static void take_count (struct cmd *cmd, const char *arg, void *to)
+{
+    *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, IDS_MAX);
+}
+
+static int run_doc_ids (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+
+    for (uint64_t left = d.count, n; left > 0; left -= n) {
+        n = left < DOC_IDS_MAX ? left : DOC_IDS_MAX;
+        json_t *ids = make_ids_new (&d, name, n);
+        print_ids (&d, name, ids);
+        json_decref (ids);
+    }
+    return CMD_OK;
+}
+
+/* --- export, import ---------------------------------------------------------------------------------- */
+
+/* Wait for an answer.  NULL: the broker no longer keeps the requested form. */
+static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char *name)
+{
+    if (idt_future_errnum (ask_ready (d->cmd, f, name)) == EAGAIN) {
+        idt_future_destroy (f);
+        return NULL;
+    }
+    return ask_take_new (d->cmd, f, name);
+}
+
+/* Request the first piece of the form ('joined' NULL), or the piece at 'offset'. */
+static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *joined, size_t offset)
+{
+    if (!joined)
+        return doc_send (d, "join", json_pack ("{s:s}", "document", name));
+    return doc_send (d, "state",
+                     json_pack ("{s:s s:O s:O s:I}", "document", name, "uuid", json_object_get (joined, "uuid"), "seq",
+                                json_object_get (joined, "seq"), "offset", (json_int_t)offset));
+}
+
+/* Write the form of a document to 'out', piece by piece.  Returns false if the caller must start again. */
+static bool export_to (const struct doc *d, const char *name, FILE *out)
+{
+    json_t *joined = NULL, *answer;
+    size_t n = 0, size;
+
+    do {
+        if (!(answer = take_piece_new (d, ask_piece (d, name, joined, n), name)))
+            break;
+        const char *state = json_string_value (json_object_get (answer, "state"));
+        if (!state)
+            cmd_die (d->cmd, "%s: the answer has no state", name);
+        fputs (state, out);
+        n += strlen (state);
+        size = (size_t)json_integer_value (json_object_get (answer, "size"));
+        if (joined)
+            json_decref (answer);
+        else
+            joined = answer;
+    } while (n < size);
+    json_decref (joined);
+    return answer != NULL;
+}
+
+/* Joining a missing document would make it: first check that it exists. */
+static int run_export (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    char *text = NULL;
+    size_t size;
+    bool whole;
+
+    json_decref (doc_need_new (&d, name));
+    do {
+        free (text);
+        FILE *out = open_memstream (&text, &size);
+        if (!out)
+            cmd_die (cmd, "out of memory");
+        whole = export_to (&d, name, out);
+        fclose (out);
+    } while (!whole);
+    if (cmd->json) {
+        json_t *o = json_pack ("{s:s s:s}", "document", name, "state", text);
+        ask_print (cmd, o);
+        json_decref (o);
+    }
+    else
+        out_print ("%s\n", text);
+    free (text);
+    return CMD_OK;
+}
+
+/* The text of a file without surrounding white space, for free (). */
+static char *read_text (const struct cmd *cmd, const char *path)
+{
+    size_t n;
+    char *s = input_read (cmd, path, "a stored form", STATE_MAX, &n);
+
+    while (n > 0 && isspace ((unsigned char)s[n - 1]))
+        n--;
+    s[n] = '\0';
+    if (n == 0 || strlen (s) != n)
+        cmd_die (cmd, "%s: is not a stored form, which is base64 text", input_name (path));
+    return s;
+}
+
+static int run_import (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    const char *path = input_path (cmd, 1), *what = input_name (path);
+    char *state = read_text (cmd, path);
+    json_t *request = json_pack ("{s:s s:s}", "document", name, "state", state);
+
+    free (state);
+    if (!request)
+        cmd_die (cmd, "%s: is not a stored form, which is base64 text", what);
+    json_t *answer = doc_ask_new (&d, "create", request, what);
+    doc_print (&d, answer);
+    json_decref (answer);
+    return CMD_OK;
+}
+
+/* --- the commands ------------------------------------------------------------------------------------ */
 
 static const struct cmd_option session_options[] = {
     DOC_RANK_OPTION,
@@ -261,3 +487,123 @@ const struct command doc_show_command = {
     .options = session_options,
     .run = run_show,
 };
+
+static const struct cmd_option ids_options[] = {
+    { 'n', "count", "N", "how many (default 1)", take_count, DOC_AT (count) },
+    { CMD_LETTERS (0, 'u'), "uuid", NULL, "add a column with the UUID of each", cmd_take_flag, DOC_AT (uuid) },
+    { 0, "now", NULL, "do not wait: local ids are negative, and valid only on this rank", cmd_take_flag, DOC_AT (now) },
+    DOC_RANK_OPTION,
+    CMD_OPTIONS_END,
+};
+
+const struct command doc_ids_command = {
+    .name = "doc ids",
+    .operands = "DOCUMENT",
+    .flags = CMD_CONNECTS,
+    .summary = "Make ids in an open document, one a line as DOCUMENT:ID",
+    .details = "The ids are final: all ranks know them as the same numbers.",
+    .example = "idtree doc ids -n 10 --uuid drawing",
+    .json = "one object a line",
+    .options = ids_options,
+    .run = run_doc_ids,
+};
+
+const struct command doc_export_command = {
+    .name = "doc export",
+    .operands = "DOCUMENT",
+    .flags = CMD_CONNECTS,
+    .summary = "Print a document in its stored form: base64 text",
+    .details = "It is what serialize(false) of the npm package @fluidframework/id-compressor returns.",
+    .example = "idtree doc export drawing >drawing.b64",
+    .json = "one object",
+    .run = run_export,
+};
+
+const struct command doc_import_command = {
+    .name = "doc import",
+    .operands = "DOCUMENT [FILE|-]",
+    .flags = CMD_CONNECTS,
+    .summary = "Make a document with a new name from a stored form",
+    .details = "Without FILE the text is read from stdin.",
+    .example = "idtree doc import drawing drawing.b64",
+    .json = "one object",
+    .run = run_import,
+};
+
+/* --- ids on the command line ------------------------------------------------------------------------- */
+
+/* Parse a decimal number; a local id is negative. */
+static int parse_number (const char *s, int64_t *id)
+{
+    char *end;
+
+    if (strspn (s + (*s == '-'), "0123456789") != strlen (s + (*s == '-')))
+        return -1;
+    errno = 0;
+    *id = strtoll (s, &end, 10);
+    return errno == 0 && end != s && *end == '\0' ? 0 : -1;
+}
+
+int docid_parse (const char *s, size_t len, struct docid *id)
+{
+    const char *colon = memchr (s, ':', len);
+    struct idcomp_uuid uuid;
+
+    if (!colon || colon == s || colon - s > DOCID_NAME_MAX || strlen (s) != len)
+        return -1;
+    memcpy (id->document, s, colon - s);
+    id->document[colon - s] = '\0';
+    id->by_uuid = idcomp_uuid_parse (colon + 1, strlen (colon + 1), &uuid, NULL) == 0;
+    if (!id->by_uuid)
+        return parse_number (colon + 1, &id->id);
+    idcomp_uuid_format (&uuid, id->uuid, sizeof (id->uuid));
+    return 0;
+}
+
+/* Send a request for one element and return the first element of the array 'key' in the answer, a new reference. */
+static json_t *ask_one (struct cmd *cmd, const char *topic, json_t *request, const char *key, idt_error_t *errp)
+{
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, IDT_NODEID_ANY, request), topic);
+    json_t *array = NULL, *one = NULL;
+
+    if (idt_future_errnum (f) != 0)
+        snprintf (errp->text, sizeof (errp->text), "%s", idt_future_error (f));
+    else if (idt_rpc_get_unpack (f, "{s:o}", key, &array) < 0 || !(one = json_incref (json_array_get (array, 0))))
+        snprintf (errp->text, sizeof (errp->text), "%s: malformed answer", topic);
+    idt_future_destroy (f);
+    return one;
+}
+
+/* The id in session space. */
+static json_t *find_id (struct cmd *cmd, const struct docid *id, idt_error_t *errp)
+{
+    json_t *o;
+
+    if (!id->by_uuid)
+        return json_integer (id->id);
+    o = ask_one (cmd, "compressor.recompress", json_pack ("{s:s s:[s]}", "document", id->document, "uuids", id->uuid),
+                 "ids", errp);
+    if (!json_is_null (o))
+        return o;
+    snprintf (errp->text, sizeof (errp->text), "no id of %s stands for it", id->document);
+    return NULL;
+}
+
+json_t *docid_describe_new (struct cmd *cmd, const struct docid *id, idt_error_t *errp)
+{
+    json_t *found = find_id (cmd, id, errp), *uuid = NULL, *op = NULL, *o = NULL;
+
+    if (found)
+        uuid = ask_one (cmd, "compressor.decompress", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
+                        "uuids", errp);
+    if (uuid)
+        op = ask_one (cmd, "compressor.normalize", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
+                      "ids", errp);
+    if (op)
+        o = json_pack ("{s:s s:s s:O s:O s:O}", "scheme", "compressor", "document", id->document, "id", found, "op", op,
+                       "uuid", uuid);
+    json_decref (found);
+    json_decref (uuid);
+    json_decref (op);
+    return o;
+}

@@ -1,44 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* doc.h - what the commands about documents of the id compressor share (doc/design/compressor.md) */
+/* doc.h - documents of the id compressor: their list, and their ids on the command line, DOCUMENT:ID and DOCUMENT:UUID
+ *
+ * Ids of schemes never have a colon.
+ */
 #ifndef CMD_DOC_H
 #define CMD_DOC_H
 
-#include "cmd/base/ask.h"
+#include <jansson.h>
 
-#define DOC_AT(member) offsetof (struct doc, member)
-#define DOC_RANK_OPTION                                                                                             \
-    {                                                                                                               \
-        'r', "rank", "R", "the session of rank R (default: of the broker of the URI)", cmd_take_rank, DOC_AT (rank) \
-    }
-#define DOC_IDS_MAX 65536 /* ids of one request */
+#include <idtree/idcomp.h>
 
-/* The parsed options of a command. */
-struct doc {
-    struct cmd *cmd;
-    uint32_t rank;
-    uint64_t count;
-    bool uuid;
-    bool now;
-    bool discard;
+#include "cmd/base/cmd.h"
+
+/* Parse the options of a command, connect, and return the answer with all documents, a new reference.  Ends the program
+ * on failure.
+ */
+json_t *doc_list_new (struct cmd *cmd);
+
+#define DOCID_NAME_MAX 100 /* characters of a document's name */
+
+struct docid {
+    char document[DOCID_NAME_MAX + 1];
+    bool by_uuid;
+    int64_t id;
+    char uuid[IDCOMP_UUID_TEXT_MAX];
 };
 
-/* Parse the options and connect.  Ends the program on failure. */
-struct doc doc_begin (struct cmd *cmd);
+/* Returns 0, or -1 if 's' of 'len' bytes is neither. */
+int docid_parse (const char *s, size_t len, struct docid *id);
 
-/* Send a request of the service "compressor"; 'request' is stolen. */
-idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request);
-
-/* Send a request of the service and return the answer, a new reference; 'request' is stolen.  If it fails end the
- * program with "WHAT: why".
+/* Get the fields of an id from the broker's session in the document, a new reference; NULL with a message in 'errp'.
+ * Ends the program if the broker does not answer.
  */
-json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what);
-
-/* Get rank 0's fields of the document of this name, a new reference.  Ends the program if it does not exist. */
-json_t *doc_need_new (const struct doc *d, const char *name);
-
-/* Print the members of an object, one a line; or with --json the object on one line. */
-void doc_print (const struct doc *d, const json_t *o);
+json_t *docid_describe_new (struct cmd *cmd, const struct docid *id, idt_error_t *errp);
 
 #endif /* CMD_DOC_H */

@@ -6,15 +6,26 @@
  * A large number of ids is requested in pieces, of which a few are in flight at any time, and printed in the order of
  * the requests.  The ids of a connection strictly increase only from one answer to the next request, so the pieces of a
  * window may interleave in time, but never repeat.  --follow gets its ids in order, and so one piece at a time.
+ *
+ * --follow serves a coprocess.  A line of stdin is the number of ids to make; an empty line is 1.  Lines that arrive
+ * together are served together, and all ids are written before the program waits again, so that the requester can read
+ * them.  No more ids are made than were requested.  The reader of stdout may close it while no request arrives, so
+ * stdout is polled as well as stdin.  SIGPIPE would end the program, too, but not with status 0.
  */
 #include "config.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -22,14 +33,208 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/cmd.h"
-#include "cmd/id/follow.h"
-#include "cmd/id/new.h"
+#include "cmd/base/input.h"
+#include "cmd/base/out.h"
+#include "cmd/id/scheme.h"
 #include "cmd/id/text.h"
 #include "cmd/id/way.h"
+#include "libutil/clock.h"
+#include "libutil/duration.h"
 
 #define WINDOW 4 /* pieces in flight */
 #define COUNT_MAX UINT64_C (1000000000000)
 #define OUTPUT_BUFFER (256 * 1024) /* bytes */
+#define FORMS_MAX 8
+#define NAMED_MAX (UINT32_C (1) << 28) /* fingerprints of names are lower, also the legacy ones */
+#define FOLLOW_CHUNK (64 * 1024)       /* bytes of a read: the size of a pipe's buffer */
+
+struct new_options {
+    struct cmd *cmd;
+    const struct scheme *scheme;
+    uint64_t count; /* 0: not given */
+    bool follow;
+    uint32_t rank; /* IDT_NODEID_ANY: not given */
+    bool local;
+    bool generator;
+    bool trace;
+    const char *spans; /* NULL: not given */
+    const char *form_name[FORMS_MAX];
+    int form[FORMS_MAX]; /* numbers of the scheme's forms */
+    int nforms;
+    /* NULL: not given */
+    const char *meta;
+    const char *partition;
+    const char *node;
+    const char *fingerprint;
+    const char *drift;
+    const char *kind;
+};
+
+/* --- ids that this program makes ------------------------------------------------------------- */
+
+/* Makes ids of flax, sno or uid in this process: unique within a generator.  It makes no ids in the time step in which
+ * it began, so that successive programs do not make the same ids unless the clock is set back.
+ */
+struct new_maker {
+    int (*make) (struct new_maker *m, struct ident *id);
+    struct flax_gen *flax;
+    struct sno_gen *sno;
+    uint8_t meta;
+    struct uid_gen *uid;
+    enum uid_kind kind;
+    struct uid_codec codec;
+};
+
+static uint32_t number (const struct new_options *o, const char *what, const char *s, uint32_t otherwise, uint32_t max)
+{
+    return s ? cmd_number (o->cmd, what, s, 0, max) : otherwise;
+}
+
+/* 64 random bits, which tell processes apart on any hosts. */
+static uint64_t random_bits (const struct new_options *o)
+{
+    uint64_t bits;
+
+    while (getrandom (&bits, sizeof (bits), 0) != sizeof (bits))
+        if (errno != EINTR)
+            cmd_die (o->cmd, "cannot draw random bits: %s", strerror (errno));
+    return bits;
+}
+
+static int make_flax (struct new_maker *m, struct ident *id)
+{
+    id->size = FLAX_SIZE;
+    return flax_gen_make (m->flax, &id->flax);
+}
+
+static int open_flax (struct new_maker *m, const struct new_options *o)
+{
+    m->make = make_flax;
+    return (m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING })) ? 0 : -1;
+}
+
+static int make_sno (struct new_maker *m, struct ident *id)
+{
+    id->size = SNO_SIZE;
+    return sno_gen_make (m->sno, m->meta, -1, &id->sno);
+}
+
+static int open_sno (struct new_maker *m, const struct new_options *o)
+{
+    struct sno_snapshot start = { 0 };
+    uint64_t unit;
+
+    m->make = make_sno;
+    m->meta = number (o, "meta", o->meta, 0, SNO_META_MAX);
+    if (sno_unit_at ((int64_t)clock_ns (CLOCK_REALTIME), &unit) < 0)
+        return -1;
+    /* The default partition is random: two makers at the same time have the same one with a probability of 1 in 65,536.
+     */
+    start.partition = number (o, "partition", o->partition, (uint32_t)random_bits (o) & SNO_PARTITION_MAX,
+                              SNO_PARTITION_MAX);
+    if (sno_snapshot_raise (&start, unit + 1) < 0)
+        return -1;
+    return (m->sno = sno_gen_create (&(struct sno_gen_config){ .start = start })) ? 0 : -1;
+}
+
+static int make_uid (struct new_maker *m, struct ident *id)
+{
+    struct uid uid;
+    int size;
+
+    if (uid_gen_make (m->uid, m->kind, -1, &uid) < 0
+        || (size = uid_to_bytes (&uid, &m->codec, id->bytes, sizeof (id->bytes))) < 0)
+        return -1;
+    id->size = size;
+    return 0;
+}
+
+/* Whether a fingerprint belongs neither to a name nor to the number of a rank (uid_fingerprint (), uid_node_numbered
+ * ()).
+ */
+static bool is_free (uint32_t fingerprint)
+{
+    uint32_t first = uid_node_numbered (0).fingerprint;
+
+    return fingerprint > NAMED_MAX && (fingerprint < first || fingerprint > first + UID_NUMBER_MAX);
+}
+
+/* Draw a random fingerprint.  A process id and a host name would not do: they are the same in many containers. */
+static uint32_t draw_fingerprint (const struct new_options *o)
+{
+    uint32_t fingerprint;
+
+    do
+        fingerprint = (uint32_t)random_bits (o);
+    while (!is_free (fingerprint));
+    return fingerprint;
+}
+
+static struct uid_node find_node (const struct new_options *o)
+{
+    if (o->node && o->fingerprint)
+        cmd_usage (o->cmd, "--node and --fingerprint exclude each other");
+    if (o->fingerprint)
+        return (struct uid_node){ .fingerprint = number (o, "fingerprint", o->fingerprint, 0, UINT32_MAX) };
+    if (o->node)
+        return uid_node_named (o->node);
+    return (struct uid_node){ .fingerprint = draw_fingerprint (o) };
+}
+
+static int open_uid (struct new_maker *m, const struct new_options *o)
+{
+    const struct uid_gen_config config = { .node = find_node (o),
+                                           .after_us = (int64_t)clock_ns (CLOCK_REALTIME) / 1000 };
+
+    m->make = make_uid;
+    m->kind = idtext_kind (o->cmd, o->kind);
+    m->codec.drift = idtext_drift (o->cmd, o->drift);
+    return (m->uid = uid_gen_create (&config)) ? 0 : -1;
+}
+
+static void die (const struct new_options *o)
+{
+    if (errno == EOVERFLOW)
+        cmd_die (o->cmd, "the dates of %s go from %s to %s: set the clock", o->scheme->name, o->scheme->from,
+                 o->scheme->until);
+    cmd_die (o->cmd, "cannot make ids: %s", strerror (errno));
+}
+
+/* Ends the program if an option is invalid, or the clock's date is outside of the scheme's range. */
+static struct new_maker *new_maker_create (const struct new_options *o)
+{
+    static const struct {
+        const char *scheme;
+        int (*open) (struct new_maker *m, const struct new_options *o);
+    } kinds[] = { { "flax", open_flax }, { "sno", open_sno }, { "uid", open_uid } };
+    struct new_maker *m = calloc (1, sizeof (*m));
+
+    if (!m)
+        die (o);
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (m, o) < 0)
+            die (o);
+    return m;
+}
+
+static void new_maker_destroy (struct new_maker *m)
+{
+    if (!m)
+        return;
+    flax_gen_destroy (m->flax);
+    sno_gen_destroy (m->sno);
+    uid_gen_destroy (m->uid);
+    free (m);
+}
+
+/* Make an id.  Waits for the next time step if the current one is used up. */
+static void new_make (struct new_maker *m, const struct new_options *o, struct ident *id)
+{
+    if (m->make (m, id) < 0)
+        die (o);
+}
+
+/* --- ids of the instance --------------------------------------------------------------------- */
 
 struct id_request {
     idt_future_t *f;
@@ -202,11 +407,106 @@ static void make (struct new *new, uint64_t count)
 }
 
 /* Print 'count' new ids, or fewer if they cannot be written. */
-static void give (void *arg, uint64_t count)
+static void give (struct new *new, uint64_t count)
 {
-    struct new *new = arg;
-
     (new->maker ? make : generate) (new, count);
+}
+
+/* --- follow ---------------------------------------------------------------------------------- */
+
+struct follow {
+    struct new *new;
+    uint64_t wanted;
+    uint64_t bad_line; /* 0: none */
+    char bad[CMD_QUOTE_MAX];
+};
+
+static void take_follow_line (void *arg, uint64_t line, const char *s, size_t len)
+{
+    struct follow *f = arg;
+    uint64_t n = 1;
+
+    if (f->bad_line > 0)
+        return;
+    if (len == 0 || (strlen (s) == len && parse_number (s, 1, COUNT_MAX, &n) == 0)) {
+        f->wanted += n;
+        return;
+    }
+    f->bad_line = line;
+    cmd_quote (s, len, f->bad);
+}
+
+static bool reader_is_gone (void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO };
+
+    return poll (&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
+}
+
+/* End without writing the buffer, as stdout has no reader. */
+__attribute__ ((noreturn)) static void end_quietly (void)
+{
+    _exit (CMD_OK);
+}
+
+static void write_out (const struct cmd *cmd)
+{
+    idt_error_t why;
+
+    if (out_flush (stdout, &why) == 0)
+        return;
+    if (reader_is_gone ())
+        end_quietly ();
+    cmd_die (cmd, "cannot write: %s", why.text);
+}
+
+static void serve (struct follow *f)
+{
+    const struct cmd *cmd = f->new->o.cmd;
+
+    if (f->wanted > 0)
+        give (f->new, f->wanted);
+    f->wanted = 0;
+    write_out (cmd);
+    if (f->bad_line > 0)
+        cmd_die (cmd, "line %" PRIu64 ": '%s': a number from 1 to %" PRIu64 " is needed, or nothing for 1", f->bad_line,
+                 f->bad, COUNT_MAX);
+}
+
+/* Returns the number of bytes, 0 at the end. */
+static size_t read_some (const struct cmd *cmd, char *data)
+{
+    struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+    ssize_t n;
+
+    do {
+        if (poll (fds, 2, -1) >= 0 && fds[1].revents & (POLLERR | POLLHUP))
+            end_quietly ();
+        n = read (STDIN_FILENO, data, FOLLOW_CHUNK);
+    } while (n < 0 && (errno == EINTR || errno == EAGAIN));
+    if (n < 0)
+        cmd_die (cmd, "cannot read stdin: %s", strerror (errno));
+    return n;
+}
+
+/* Serve the lines of stdin until it ends or stdout has no reader any longer: the latter ends the program immediately
+ * with CMD_OK.  At a line that is not a number it ends the program with a message, after it has served all lines
+ * before.
+ */
+static void follow (struct new *new)
+{
+    struct follow f = { .new = new };
+    struct lines lines = { .take = take_follow_line, .arg = &f };
+    char data[FOLLOW_CHUNK];
+    size_t n;
+
+    signal (SIGPIPE, SIG_IGN);
+    while ((n = read_some (new->o.cmd, data)) > 0) {
+        lines_add (&lines, data, n);
+        serve (&f);
+    }
+    lines_end (&lines);
+    serve (&f);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -221,8 +521,8 @@ static void take_form (struct cmd *cmd, const char *arg, void *to)
 {
     struct new_options *o = to;
 
-    if (o->nforms == NEW_FORMS_MAX)
-        cmd_usage (cmd, "more than %d forms", NEW_FORMS_MAX);
+    if (o->nforms == FORMS_MAX)
+        cmd_usage (cmd, "more than %d forms", FORMS_MAX);
     o->form_name[o->nforms++] = arg;
 }
 
@@ -311,7 +611,7 @@ static int run (struct cmd *cmd)
     setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
     begin (&new);
     if (new.o.follow)
-        follow (cmd, COUNT_MAX, give, &new);
+        follow (&new);
     else if (new.o.trace || new.o.spans)
         trace (&new, new.o.count > 0 ? (uint32_t) new.o.count : 1);
     else

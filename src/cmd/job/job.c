@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* job.c - what the commands about jobs share */
+/* job.c - idtree job list, show, ack, stats, watch: the jobs of rank 0
+ *
+ * list requests jobs in pages, and prints each page when it arrives, so any number of jobs needs the memory of one
+ * page.
+ *
+ * For watch rank 0 sends a few jobs in advance, and more after these are confirmed.  A job is confirmed, or
+ * acknowledged, after it was printed and the output flushed, never before.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cmd/base/cmd.h"
+#include "cmd/base/out.h"
+#include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
 #include "cmd/job/job.h"
+#include "libutil/duration.h"
+#include "libutil/minmax.h"
 
 #define USER_ENTRY_MAX 4096 /* bytes of a user's entry; a user with a longer one is shown by number */
+#define PAGE 1000           /* jobs; the most that an answer may have */
+#define USER_WIDTH 12
+#define ID_GAP 2
+#define LABEL_WIDTH 14
+#define STATS_WIDTH 24
 
 static const struct scheme *fluid (void)
 {
@@ -113,3 +131,356 @@ const char *jobs_user (struct jobs *j, const json_t *job)
         look_up (u, userid);
     return u->name;
 }
+
+/* --- list ------------------------------------------------------------------------------------ */
+
+struct job_list {
+    struct jobs j;
+    uint64_t printed;
+    int id_width; /* width of the first id */
+    char last[SCHEME_TEXT_MAX];
+};
+
+static void print_row (const struct job_list *l, const char *id, const char *user, const char *urgency, const char *key)
+{
+    out_print ("%-*s %-*s %7s  %s\n", l->id_width, id, USER_WIDTH, user, urgency, key);
+}
+
+/* The number of characters of a text in UTF-8. */
+static int width_of (const char *s)
+{
+    return (int)strlen (s) - out_pad (s, 0);
+}
+
+/* A key may be any text that its user chose. */
+static const char *printable (const char *key, char buf[CMD_QUOTE_MAX])
+{
+    for (const unsigned char *p = (const unsigned char *)key; *p; p++)
+        if (*p < ' ' || *p == 0x7f)
+            return cmd_quote (key, strlen (key), buf);
+    return key;
+}
+
+static void print_list_row (struct job_list *l, const json_t *job)
+{
+    char text[32], quoted[CMD_QUOTE_MAX];
+    const char *id, *key = "-";
+    json_int_t urgency;
+
+    if (json_unpack ((json_t *)job, "{s:s s:I s?s}", "id", &id, "urgency", &urgency, "key", &key) < 0)
+        cmd_die (l->j.cmd, "malformed answer of the broker");
+    if (l->printed == 0) {
+        l->id_width = width_of (id) + ID_GAP;
+        print_row (l, "ID", "USER", "URGENCY", "KEY");
+    }
+    snprintf (text, sizeof (text), "%" JSON_INTEGER_FORMAT, urgency);
+    print_row (l, id, jobs_user (&l->j, job), text, printable (key, quoted));
+}
+
+/* Print a job, and keep its id as received: the next page begins behind it. */
+static void print_listed (struct job_list *l, json_t *job)
+{
+    const char *id = json_string_value (json_object_get (job, "id"));
+
+    snprintf (l->last, sizeof (l->last), "%s", id ? id : "");
+    jobs_set_id (&l->j, job);
+    if (l->j.cmd->json)
+        ask_print (l->j.cmd, job);
+    else
+        print_list_row (l, job);
+    l->printed++;
+}
+
+/* Print a page of at most 'count' jobs.  Returns whether there are more. */
+static bool print_page (struct job_list *l, uint64_t count)
+{
+    json_t *request = json_pack ("{s:I}", "count", (json_int_t)count), *answer, *job;
+    size_t i;
+
+    if (*l->last)
+        json_object_set_new (request, "after", json_string (l->last));
+    answer = jobs_ask_new (&l->j, "list", request, "jobs");
+    json_array_foreach (json_object_get (answer, "jobs"), i, job)
+        print_listed (l, job);
+    bool more = i > 0 && json_is_true (json_object_get (answer, "more"));
+    json_decref (answer);
+    return more;
+}
+
+static int run_list (struct cmd *cmd)
+{
+    struct job_list l = { .j = jobs_begin (cmd) };
+    uint64_t count = l.j.count > 0 ? l.j.count : UINT64_MAX;
+
+    if (l.j.after)
+        jobs_read_id (cmd, l.j.after, l.last);
+    while (print_page (&l, min_u64 (count - l.printed, PAGE)) && l.printed < count)
+        ;
+    return CMD_OK;
+}
+
+static const struct cmd_option list_options[] = {
+    JOBS_AFTER_OPTION,
+    { 'n', "count", "N", "at most N (default: all)", cmd_take_count, JOBS_AT (count) },
+    JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
+    CMD_OPTIONS_END,
+};
+
+const struct command job_list_command = {
+    .name = "job list",
+    .flags = CMD_CONNECTS,
+    .summary = "List the jobs that are stored and not acknowledged, in order of their ids",
+    .example = "idtree job list -n 20",
+    .json = "one object a line",
+    .options = list_options,
+    .run = run_list,
+};
+
+/* --- show ------------------------------------------------------------------------------------- */
+
+/* Add all forms of the id, with their names as keys. */
+static void add_forms (json_t *o, const struct ident *id)
+{
+    const struct scheme *scheme = scheme_find ("fluid");
+    char buf[SCHEME_TEXT_MAX];
+
+    for (int form = 0; scheme->forms[form]; form++) {
+        scheme->write (id, form, buf);
+        json_object_set_new (o, scheme->forms[form], json_string (buf));
+    }
+}
+
+/* Add the date of the id, if the instance's epoch is known. */
+static void add_date (json_t *o, const struct ident *id, struct cmd *cmd)
+{
+    struct id_epoch epoch;
+    char date[DATE_SIZE];
+
+    epoch_find (&epoch, cmd, NULL);
+    if (epoch.ms >= 0)
+        json_object_set_new (o, "date",
+                             json_string (format_date (epoch.ms + fluid_split (ident_fluid (id)).timestamp_ms, date)));
+    epoch_fini (&epoch);
+}
+
+static void print_job (const json_t *o)
+{
+    json_t *shown = json_copy ((json_t *)o), *spec = json_incref (json_object_get (o, "jobspec"));
+
+    json_object_del (shown, "jobspec");
+    out_print_members (shown, "", LABEL_WIDTH, 0);
+    if (spec) {
+        out_print ("jobspec\n");
+        out_json (spec, JSON_INDENT (2));
+        out_print ("\n");
+    }
+    json_decref (shown);
+    json_decref (spec);
+}
+
+static int run_show (struct cmd *cmd)
+{
+    struct jobs j = jobs_begin (cmd);
+    char id[SCHEME_TEXT_MAX];
+    struct ident ident;
+
+    jobs_read_id (cmd, cmd->argv[0], id);
+    json_t *job = jobs_ask_new (&j, "get", json_pack ("{s:s}", "id", id), id), *o = json_object ();
+    scheme_find ("fluid")->read (id, strlen (id), &ident);
+    json_object_set_new (o, "id", json_string (id));
+    add_forms (o, &ident);
+    add_date (o, &ident, cmd);
+    json_object_set_new (o, "user", json_string (jobs_user (&j, job)));
+    json_object_update_missing (o, job);
+    if (cmd->json)
+        ask_print (cmd, o);
+    else
+        print_job (o);
+    json_decref (job);
+    json_decref (o);
+    return CMD_OK;
+}
+
+/* --- ack -------------------------------------------------------------------------------------- */
+
+static int run_ack (struct cmd *cmd)
+{
+    struct jobs j = jobs_begin (cmd);
+    char id[SCHEME_TEXT_MAX];
+
+    jobs_read_id (cmd, cmd->argv[0], id);
+    json_decref (jobs_ask_new (&j, "ack", json_pack ("{s:s}", "id", id), id));
+    return CMD_OK;
+}
+
+/* --- stats ------------------------------------------------------------------------------------ */
+
+static void print_stats (json_t *stats)
+{
+    json_t *limits = json_incref (json_object_get (stats, "limits"));
+
+    json_object_del (stats, "limits");
+    out_print_members (stats, "", STATS_WIDTH, JSON_COMPACT);
+    out_print_members (limits, "limit ", STATS_WIDTH, JSON_COMPACT);
+    json_decref (limits);
+}
+
+static int run_stats (struct cmd *cmd)
+{
+    struct jobs j = jobs_begin (cmd);
+    json_t *stats = jobs_ask_new (&j, "stats", json_object (), "jobs");
+
+    if (cmd->json)
+        ask_print (cmd, stats);
+    else
+        print_stats (stats);
+    json_decref (stats);
+    return CMD_OK;
+}
+
+/* --- the commands ----------------------------------------------------------------------------- */
+
+const struct command job_show_command = {
+    .name = "job show",
+    .operands = "ID",
+    .flags = CMD_CONNECTS,
+    .summary = "Show a job: all forms of its id, its date, its user, its jobspec",
+    .example = "idtree job show fuZZybuNNy",
+    .json = "one object",
+    .run = run_show,
+};
+
+const struct command job_ack_command = {
+    .name = "job ack",
+    .operands = "ID",
+    .flags = CMD_CONNECTS | CMD_SILENT,
+    .summary = "Acknowledge all jobs up to an id: they were consumed, and may be deleted",
+    .example = "idtree job ack fuZZybuNNy",
+    .run = run_ack,
+};
+
+const struct command job_stats_command = {
+    .name = "job stats",
+    .flags = CMD_CONNECTS,
+    .summary = "Show the number of stored jobs, their consumers, and the limits",
+    .details = "idtree module stats job-ingest shows the counters of one rank.",
+    .example = "idtree job stats",
+    .json = "one object",
+    .run = run_stats,
+};
+
+/* --- watch ----------------------------------------------------------------------------------- */
+
+struct watch {
+    struct jobs j;
+    uint64_t printed, answers;
+    char last[SCHEME_TEXT_MAX]; /* id of the last printed job, as received */
+};
+
+/* Print a line: id, user, urgency, jobspec. */
+static void print_watch_line (struct watch *w, const json_t *job)
+{
+    json_t *spec = json_object_get (job, "jobspec");
+    json_int_t urgency;
+    const char *id;
+
+    if (json_unpack ((json_t *)job, "{s:s s:I}", "id", &id, "urgency", &urgency) < 0)
+        cmd_die (w->j.cmd, "malformed answer of the broker");
+    out_print ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, jobs_user (&w->j, job), urgency);
+    if (spec) {
+        out_print ("\t");
+        out_json (spec, JSON_COMPACT);
+    }
+    out_print ("\n");
+}
+
+static void print_watched (struct watch *w, json_t *job)
+{
+    const char *id = json_string_value (json_object_get (job, "id"));
+
+    snprintf (w->last, sizeof (w->last), "%s", id ? id : "");
+    jobs_set_id (&w->j, job);
+    if (w->j.cmd->json)
+        ask_print (w->j.cmd, job);
+    else
+        print_watch_line (w, job);
+    w->printed++;
+}
+
+static bool is_done (const struct watch *w)
+{
+    return w->j.count > 0 && w->printed >= w->j.count;
+}
+
+/* Confirm all printed jobs to rank 0, after they have been written. */
+static void confirm (struct watch *w, const json_t *answer)
+{
+    json_t *request = json_pack ("{s:s s:O}", "id", w->last, "watch", json_object_get (answer, "watch"));
+
+    cmd_flush (w->j.cmd);
+    if (!request)
+        cmd_die (w->j.cmd, "malformed answer of the broker");
+    if (!w->j.ack)
+        json_object_set_new (request, "keep", json_true ());
+    json_decref (jobs_ask_new (&w->j, "ack", request, w->last));
+}
+
+/* An answer without jobs means that all present jobs were sent. */
+static void take (struct watch *w, const json_t *answer)
+{
+    json_t *jobs = json_object_get (answer, "jobs");
+    size_t i;
+
+    for (i = 0; i < json_array_size (jobs) && !is_done (w); i++)
+        print_watched (w, json_array_get (jobs, i));
+    if (i > 0)
+        confirm (w, answer);
+}
+
+static idt_future_t *begin (struct watch *w)
+{
+    json_t *request = json_pack ("{s:b}", "jobspec", !w->j.no_jobspec);
+    char after[SCHEME_TEXT_MAX];
+
+    if (w->j.after)
+        json_object_set_new (request, "after", json_string (jobs_read_id (w->j.cmd, w->j.after, after)));
+    return ask_stream (w->j.cmd, "ingest.watch", 0, request);
+}
+
+static int run_watch (struct cmd *cmd)
+{
+    struct watch w = { .j = jobs_begin (cmd) };
+    idt_future_t *f = begin (&w);
+    json_t *answer;
+
+    for (; !is_done (&w); idt_future_reset (f)) {
+        jobs_check_service (cmd, w.answers++ == 0 ? ask_ready (cmd, f, "jobs") : ask_next (cmd, f, "jobs"), "jobs");
+        ask_wait (cmd, f, "jobs");
+        if (idt_rpc_get_unpack (f, "o", &answer) < 0)
+            cmd_die (cmd, "malformed answer of the broker");
+        take (&w, answer);
+    }
+    idt_future_destroy (f);
+    return CMD_OK;
+}
+
+static const struct cmd_option watch_options[] = {
+    JOBS_AFTER_OPTION,
+    { 'n', "count", "N", "end after N jobs (default: until interrupted)", cmd_take_count, JOBS_AT (count) },
+    { 0, "ack", NULL, "acknowledge printed jobs: they may be deleted", cmd_take_flag, JOBS_AT (ack) },
+    { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, JOBS_AT (no_jobspec) },
+    JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
+    CMD_OPTIONS_END,
+};
+
+const struct command job_watch_command = {
+    .name = "job watch",
+    .flags = CMD_CONNECTS,
+    .summary = "Print jobs as they become visible, in order of their ids, first all present ones",
+    .details = "A line has the id, the user, the urgency and the jobspec, separated by tabs.  Without --after "
+               "it\nbegins after the last acknowledged job.",
+    .example = "idtree job watch --ack",
+    .json = "one object a line",
+    .options = watch_options,
+    .run = run_watch,
+};

@@ -8,10 +8,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <jansson.h>
 
 #include <idtree/reactor.h>
 
@@ -19,12 +23,12 @@
 #include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/job/job.h"
-#include "cmd/job/spec.h"
 #include "cmd/job/window.h"
 #include "libjob/sign.h"
 #include "libutil/clock.h"
 #include "libutil/minmax.h"
 
+#define SPEC_MAX ((size_t)16 << 20) /* bytes of a jobspec */
 #define IN_FLIGHT_MAX 1024
 #define IN_FLIGHT_BYTES ((size_t)32 << 20) /* half of what a connection buffers */
 #define URGENCY_DEFAULT 16
@@ -331,13 +335,51 @@ static void check_key (const struct submit *s)
         cmd_usage (s->cmd, "a key has 1 to %d bytes%s", KEY_MAX, s->count > 0 ? ", with the number of the job" : "");
 }
 
+static json_t *words_new (const struct cmd *cmd)
+{
+    json_t *words = json_array ();
+
+    for (int i = 0; i < cmd->argc; i++) {
+        char quoted[CMD_QUOTE_MAX];
+
+        if (json_array_append_new (words, json_string (cmd->argv[i])) < 0)
+            cmd_die (cmd, "'%s' is not UTF-8, as a jobspec must be",
+                     cmd_quote (cmd->argv[i], strlen (cmd->argv[i]), quoted));
+    }
+    return words;
+}
+
+/* Make a jobspec of version 1 (Flux RFC 14, 25) for a command: one slot of one core, in the current directory, without
+ * a limit of time and without an environment.  Returns a text for free ().  Ends the program if a word is not UTF-8.
+ */
+static char *spec_of_command (const struct cmd *cmd)
+{
+    char cwd[PATH_MAX];
+
+    if (!getcwd (cwd, sizeof (cwd)))
+        cmd_die (cmd, "the working directory: %s", strerror (errno));
+    json_t *spec = json_pack ("{s:i s:[{s:s s:i s:s s:[{s:s s:i}]}] s:[{s:o s:s s:{s:i}}] s:{s:{s:i s:s}}}", //
+                              "version", 1,                                                                  //
+                              "resources", "type", "slot", "count", 1, "label", "task",                      //
+                              "with", "type", "core", "count", 1,                                            //
+                              "tasks", "command", words_new (cmd), "slot", "task",                           //
+                              "count", "per_slot", 1,                                                        //
+                              "attributes", "system", "duration", 0, "cwd", cwd);
+    char *text = spec ? json_dumps (spec, JSON_COMPACT) : NULL;
+
+    if (!text)
+        cmd_die (cmd, "the working directory has a name that is not UTF-8, as a jobspec must be");
+    json_decref (spec);
+    return text;
+}
+
 static char *make_spec (const struct cmd *cmd, bool command, size_t *size)
 {
     if (!command) {
         check_file (cmd);
         return input_read (cmd, input_path (cmd, 0), "a jobspec", SPEC_MAX, size);
     }
-    char *spec = spec_of_command (cmd, cmd->argc, cmd->argv);
+    char *spec = spec_of_command (cmd);
     *size = strlen (spec);
     return spec;
 }
