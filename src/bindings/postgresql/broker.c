@@ -3,17 +3,25 @@
 
 /* broker.c - get ids and other data of a broker by message, from a backend
  *
+ * The server's program has functions with the same names as some in libidtree's libraries (json_object), and the linker
+ * would use those. So the library is loaded when it is first needed, with its own symbols first (RTLD_DEEPBIND), and is
+ * called through a table. A session whose broker shares its page does not need it.
+ *
  * Calls wait in slices, and check between them whether the query was cancelled. The error that this throws leaves the
  * pending request in 'session', where the next call finds it.
  */
 #include "broker.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <idtree/generate.h>
 
 #include "miscadmin.h"
 
-#include "library.h"
-
+#define FILE_NAME "libidtree.so.1"
 #define SLICE_MS 100      /* of waiting for an answer */
 #define OPEN_FIRST_MS 250 /* to connect; doubled at each attempt */
 #define OPEN_MOST_MS 1000
@@ -28,6 +36,54 @@ static struct {
     bool known;      /* the instance is known */
     char instance[40];
 } session;
+
+/* --- the library ------------------------------------------------------------------------------- */
+
+/* The functions that are used, without their prefix idt_. */
+#define FUNCTIONS(F)                                                                                          \
+    F (open_ex)                                                                                               \
+    F (close) F (lost_error) F (rpc) F (rpc_get_unpack) F (future_wait) F (future_is_ready) F (future_errnum) \
+        F (future_error) F (future_destroy) F (fluid_generate_async) F (fluid_generate_get)
+
+struct library {
+#define MEMBER(name) __typeof__ (&idt_##name) name;
+    FUNCTIONS (MEMBER)
+};
+
+static const struct row {
+    const char *name;
+    size_t at; /* offset in struct library */
+} rows[] = {
+#define ROW(name) { "idt_" #name, offsetof (struct library, name) },
+    FUNCTIONS (ROW)
+};
+
+/* The library, or NULL with the reason in '*error' (borrowed until the next call). */
+static const struct library *library_load (const char **error)
+{
+    static struct library library;
+    static void *loaded;
+    struct library found;
+    void *file;
+
+    if (loaded)
+        return &library;
+    if (!(file = dlopen (FILE_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND))) {
+        *error = dlerror ();
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
+        void *symbol = dlsym (file, rows[i].name);
+        if (!symbol) {
+            *error = dlerror (); /* the library stays loaded, because it contains the text */
+            return NULL;
+        }
+        memcpy ((char *)&found + rows[i].at, &symbol, sizeof (symbol));
+    }
+    library = found;
+    loaded = file;
+    return &library;
+}
 
 /* --- failing ------------------------------------------------------------------------------------- */
 
@@ -226,7 +282,7 @@ const char *broker_instance (void)
 
 static void ask_ids (const struct library *lib, uint32 n)
 {
-    session.f = lib->generate_async (session.h, n);
+    session.f = lib->fluid_generate_async (session.h, n);
     session.asked_ms = now_ms ();
 }
 
@@ -256,7 +312,7 @@ uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need)
             ask_ids (lib, n);
         session.ahead = 0;
         *asked_ms = session.asked_ms;
-        if (await (lib, &w) == 0 && lib->generate_get (session.f, n, ids) == 0)
+        if (await (lib, &w) == 0 && lib->fluid_generate_get (session.f, n, ids) == 0)
             break;
         if (errno == EPERM && n > 1)
             session.most = n /= 2; /* access.guest-block may limit it */

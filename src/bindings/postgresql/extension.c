@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.c - load the extension: its settings, and its error messages */
+/* extension.c - load the extension: its settings, dates, clock, and error messages */
 #include "extension.h"
 
 #include <errno.h>
@@ -14,10 +14,9 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "utils/datetime.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
-
-#include "instant.h"
 
 PG_MODULE_MAGIC;
 
@@ -47,6 +46,90 @@ static const struct config_enum_entry forms[] = {
       FLUID_F58_UTF8, true },
     { NULL, 0, false },
 };
+
+/* --- dates --------------------------------------------------------------------------------- */
+
+static bool skip (const char **p, char c)
+{
+    bool is = **p == c;
+
+    *p += is;
+    return is;
+}
+
+/* Read 'n' digits, up to a value of 'most'. */
+static bool read_number (const char **p, int n, int most, int *value)
+{
+    *value = 0;
+    for (; n > 0; n--, ++*p) {
+        if (**p < '0' || **p > '9')
+            return false;
+        *value = *value * 10 + (**p - '0');
+    }
+    return *value <= most;
+}
+
+static bool read_day (const char **p, int64 *days)
+{
+    int year, month, day;
+
+    if (!read_number (p, 4, 9999, &year) || !skip (p, '-') || !read_number (p, 2, 12, &month) || !skip (p, '-')
+        || !read_number (p, 2, 31, &day))
+        return false;
+    if (month < 1 || day < 1 || day > day_tab[isleap (year)][month - 1])
+        return false;
+    *days = date2j (year, month, day) - UNIX_EPOCH_JDATE;
+    return true;
+}
+
+static bool read_time (const char **p, int64 *ms)
+{
+    int hour, minute, second = 0, fraction = 0, digit;
+
+    if (!read_number (p, 2, 23, &hour) || !skip (p, ':') || !read_number (p, 2, 59, &minute))
+        return false;
+    if (skip (p, ':') && !read_number (p, 2, 59, &second))
+        return false;
+    if (skip (p, '.'))
+        for (int unit = 100; **p >= '0' && **p <= '9'; unit /= 10) {
+            if (!read_number (p, 1, unit > 0 ? 9 : 0, &digit)) /* no microseconds */
+                return false;
+            fraction += digit * unit;
+        }
+    *ms = ((hour * 60 + minute) * 60 + second) * 1000LL + fraction;
+    return true;
+}
+
+static bool read_zone (const char **p, int64 *ms)
+{
+    int hour, minute = 0;
+    bool west = **p == '-';
+
+    *ms = 0;
+    if (!**p || skip (p, 'Z'))
+        return true;
+    if ((!skip (p, '+') && !skip (p, '-')) || !read_number (p, 2, 15, &hour))
+        return false;
+    (void)skip (p, ':');
+    if (**p && !read_number (p, 2, 59, &minute))
+        return false;
+    *ms = (hour * 60 + minute) * (west ? -60000LL : 60000LL);
+    return true;
+}
+
+bool date_read (const char *text, int64 *unix_ms)
+{
+    int64 days, time_ms = 0, zone_ms;
+
+    if (!read_day (&text, &days))
+        return false;
+    if ((skip (&text, 'T') || skip (&text, ' ')) && !read_time (&text, &time_ms))
+        return false;
+    if (!read_zone (&text, &zone_ms) || *text)
+        return false;
+    *unix_ms = days * SECS_PER_DAY * 1000 + time_ms - zone_ms;
+    return true;
+}
 
 /* --- settings -------------------------------------------------------------------------------- */
 
@@ -86,7 +169,7 @@ static bool check_epoch (char **newval, void **extra, GucSource source)
 
     if (!*newval || !**newval)
         return true;
-    if (!instant_read (*newval, &unix_ms)) {
+    if (!date_read (*newval, &unix_ms)) {
         GUC_check_errdetail ("An epoch is a date, to the millisecond, as 2026-01-01T00:00:00Z.");
         return false;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.h - declarations that the files of the extension share: settings, clock, errors
+/* extension.h - declarations that the files of the extension share: settings, dates, clock, errors
  *
  * All of it runs in a backend of PostgreSQL, which has one thread: static variables belong to its session.
  */
@@ -59,6 +59,11 @@ bool form_find (const char *name, enum fluid_form *form);
 /* The address of the broker: for idtree's functions (NULL is the default), and for messages. */
 const char *settings_uri (void);
 const char *settings_place (void);
+
+/* Read a date of ISO 8601, to the millisecond: 2026-01-01, 2026-01-01 01:00:00.000+01, 2026-01-01T00:00:00Z. Without a
+ * zone it is UTC. No setting of a session (timezone, DateStyle) changes the result. Returns false for other texts.
+ */
+bool date_read (const char *text, int64 *unix_ms);
 
 int64 now_ms (void); /* CLOCK_MONOTONIC, with a resolution of a few milliseconds, because it is read for each id */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid.c - the type fluid: text and binary form, order, casts, fields, and new ids */
+/* fluid.c - the type fluid: text and binary form, order, casts, fields, times, ranges, and new ids */
 #include "extension.h"
 
 #include <errno.h>
 
 #include "access/hash.h"
+#include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
@@ -16,13 +17,20 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
+#include "utils/rangetypes.h"
 #include "utils/sortsupport.h"
+#include "utils/timestamp.h"
 
 #include "source.h"
 
 #if PG_VERSION_NUM < 160000 /* there, errors are always thrown */
 #define ereturn(soft, dummy, ...) ereport (ERROR, __VA_ARGS__)
 #endif
+#if PG_VERSION_NUM >= 160000
+#define make_range(type, begin, end, empty) make_range (type, begin, end, empty, NULL)
+#endif
+
+#define UNIX_TO_POSTGRES_MS ((int64)(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000)
 
 PG_FUNCTION_INFO_V1 (pg_fluid_next);
 Datum pg_fluid_next (PG_FUNCTION_ARGS)
@@ -239,4 +247,119 @@ PG_FUNCTION_INFO_V1 (pg_fluid_sequence);
 Datum pg_fluid_sequence (PG_FUNCTION_ARGS)
 {
     PG_RETURN_INT32 ((int32)fluid_split (PG_GETARG_FLUID (0)).sequence);
+}
+
+/* --- times ------------------------------------------------------------------------------------------ */
+
+/* Unix milliseconds of a finite time, rounded up. */
+static int64 unix_ms_of (TimestampTz at)
+{
+    int64 ms = at / 1000;
+
+    return ms + (at % 1000 > 0) + UNIX_TO_POSTGRES_MS;
+}
+
+static TimestampTz time_of (int64 unix_ms)
+{
+    return (unix_ms - UNIX_TO_POSTGRES_MS) * 1000;
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_epoch);
+Datum pg_fluid_epoch (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_TIMESTAMPTZ (time_of (source_epoch_ms ()));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_time);
+Datum pg_fluid_time (PG_FUNCTION_ARGS)
+{
+    int64 ms = (int64)fluid_split (PG_GETARG_FLUID (0)).timestamp_ms;
+
+    PG_RETURN_TIMESTAMPTZ (time_of (source_epoch_ms () + ms));
+}
+
+/* The smallest id that is not made before a time. Returns false if all ids are before it. */
+static bool bound_of (TimestampTz at, fluid_t *bound)
+{
+    struct fluid_fields f = { .timestamp_ms = 0 };
+
+    if (TIMESTAMP_IS_NOEND (at))
+        return false;
+    if (!TIMESTAMP_IS_NOBEGIN (at)) {
+        int64 ms = unix_ms_of (at) - source_epoch_ms ();
+        f.timestamp_ms = ms > 0 ? (uint64)ms : 0;
+    }
+    return fluid_join (&f, bound) == 0;
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_from);
+Datum pg_fluid_from (PG_FUNCTION_ARGS)
+{
+    fluid_t bound;
+
+    if (!bound_of (PG_GETARG_TIMESTAMPTZ (0), &bound))
+        ereport (ERROR,
+                 (errcode (ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+                  errmsg ("no fluid is of %s or later: their time ends on %s",
+                          timestamptz_to_str (PG_GETARG_TIMESTAMPTZ (0)),
+                          pstrdup (timestamptz_to_str (time_of (source_epoch_ms () + (int64)FLUID_TIMESTAMP_MAX)))),
+                  errhint ("Leave the bound out if possible: MAXVALUE of a partition, or fluid_range (..., "
+                           "'infinity').")));
+    PG_RETURN_FLUID (bound);
+}
+
+/* --- ranges --------------------------------------------------------------------------------------- */
+
+PG_FUNCTION_INFO_V1 (pg_fluid_range);
+Datum pg_fluid_range (PG_FUNCTION_ARGS)
+{
+    TypeCacheEntry *type = range_get_typcache (fcinfo, get_fn_expr_rettype (fcinfo->flinfo));
+    RangeBound begin = { .inclusive = true, .lower = true }, end = { .lower = false };
+    fluid_t from = 0, to = 0;
+
+    begin.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (0), &from);
+    end.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (1), &to);
+    begin.val = FluidGetDatum (from);
+    end.val = FluidGetDatum (to);
+    if (begin.infinite) /* no id is as late */
+        PG_RETURN_RANGE_P (make_empty_range (type));
+    PG_RETURN_RANGE_P (make_range (type, &begin, &end, false));
+}
+
+/* The first and the last id of a range. If the range is empty, the first is greater than the last. */
+static void ends (FunctionCallInfo fcinfo, fluid_t *first, fluid_t *last)
+{
+    RangeType *range = PG_GETARG_RANGE_P (0);
+    RangeBound lower, upper;
+    bool empty;
+
+    range_deserialize (range_get_typcache (fcinfo, RangeTypeGetOid (range)), range, &lower, &upper, &empty);
+    *first = empty || lower.infinite ? 0 : DatumGetFluid (lower.val);
+    *last = empty || upper.infinite ? UINT64_MAX : DatumGetFluid (upper.val);
+    bool behind = !lower.infinite && !lower.inclusive, before = !upper.infinite && !upper.inclusive;
+    if (empty || (behind && *first == UINT64_MAX) || (before && *last == 0)) {
+        *first = UINT64_MAX;
+        *last = 0;
+        return;
+    }
+    *first += behind;
+    *last -= before;
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_first);
+Datum pg_fluid_first (PG_FUNCTION_ARGS)
+{
+    fluid_t first, last;
+
+    ends (fcinfo, &first, &last);
+    PG_RETURN_FLUID (first);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_last);
+Datum pg_fluid_last (PG_FUNCTION_ARGS)
+{
+    fluid_t first, last;
+
+    ends (fcinfo, &first, &last);
+    PG_RETURN_FLUID (last);
 }

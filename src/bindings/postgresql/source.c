@@ -16,7 +16,6 @@
 #include "access/xact.h"
 
 #include "broker.h"
-#include "instant.h"
 
 #define PAGE_WAIT_MS 100
 #define AGAIN_MS 1000
@@ -260,7 +259,7 @@ int64 source_epoch_ms (void)
     if (!source.has_epoch && !page_renew ()) {
         char *text = broker_epoch (need ());
         welcome (broker_instance ());
-        if (!instant_read (text, &source.epoch_ms))
+        if (!date_read (text, &source.epoch_ms))
             complain (EPROTO,
                       psprintf ("%s: the epoch of the broker there is not a date: %s", settings_place (), text));
         source.has_epoch = true;

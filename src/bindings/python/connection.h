@@ -67,8 +67,6 @@ PyObject *connection_await (struct py_connection *c, idt_future_t *f);
 
 /* --- document.c ----------------------------------------------------------------------------- */
 
-PyObject *document_type_create (PyObject *module);
-
 /* Close the documents of a connection. */
 void documents_close (struct py_connection *c);
 

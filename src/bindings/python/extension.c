@@ -2,8 +2,9 @@
  * Copyright idtree contributors */
 
 /* extension.c - the module idtree._idtree, on which the Python package idtree is built */
-#include "compressor.h"
-#include "connection.h"
+#include "extension.h"
+
+#include <idtree/generate.h>
 
 PyObject *raise_errno (int errnum, const char *text)
 {
@@ -86,9 +87,7 @@ static int execute (PyObject *module)
     for (size_t i = 0; i < sizeof (generators) / sizeof (generators[0]); i++)
         if (add_new (module, generators[i], generator_type_create (module, (enum generator_kind)i)) < 0)
             return -1;
-    if (PyModule_AddFunctions (module, fluid_methods) < 0 || PyModule_AddFunctions (module, flake_methods) < 0)
-        return -1;
-    if (PyModule_AddIntConstant (module, "MAX_IDS", IDS_MAX) < 0)
+    if (PyModule_AddFunctions (module, values_methods) < 0 || PyModule_AddIntConstant (module, "MAX_IDS", IDS_MAX) < 0)
         return -1;
     return PyModule_AddIntConstant (module, "MAX_COUNT", IDT_FLUID_MAX_COUNT);
 }

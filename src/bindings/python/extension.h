@@ -37,8 +37,10 @@ int take_timeout (PyObject *object, void *to);
 /* Whether a list may have 'n' ids. If not, raises ValueError with the advice 'instead'. */
 bool is_list_size (Py_ssize_t n, const char *instead);
 
-/* Make the type of connections. */
+/* Make the types of connections, documents, and compressors without a broker. */
 PyObject *connection_type_create (PyObject *module);
+PyObject *document_type_create (PyObject *module);
+PyObject *compressor_type_create (PyObject *module);
 
 enum generator_kind { GENERATOR_FLAX, GENERATOR_SNO, GENERATOR_UID, GENERATOR_FLUID };
 
@@ -46,6 +48,6 @@ enum generator_kind { GENERATOR_FLAX, GENERATOR_SNO, GENERATOR_UID, GENERATOR_FL
 PyObject *generator_type_create (PyObject *module, enum generator_kind kind);
 
 /* Functions on ids as values. */
-extern PyMethodDef fluid_methods[], flake_methods[];
+extern PyMethodDef values_methods[];
 
 #endif /* PYTHON_EXTENSION_H */

@@ -15,9 +15,8 @@ setup(
     ext_modules=[
         Extension(
             "idtree._idtree",
-            sources=["extension.c", "compressor.c", "connection.c", "document.c", "events.c", "fluid.c", "flake.c",
-                     "generators.c"],
-            depends=["compressor.h", "connection.h", "extension.h"],
+            sources=["extension.c", "connection.c", "document.c", "events.c", "generators.c", "values.c"],
+            depends=["connection.h", "extension.h"],
             extra_compile_args=pkg_config("--cflags"),
             extra_link_args=pkg_config("--libs"),
             py_limited_api=True,
