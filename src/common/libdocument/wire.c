@@ -6,6 +6,7 @@
  * Large payloads are assembled as text: names and UUIDs have no character that JSON would escape, and ranges are
  * already text.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,7 @@ char *docwire_state (const char *document, const char *uuid, int64_t newest, int
 {
     size_t from = offset == DOCWIRE_WHOLE ? 0 : offset, left = size - from;
     size_t n = offset == DOCWIRE_WHOLE || left < DOCWIRE_PIECE ? left : DOCWIRE_PIECE;
+    assert (from <= size);
     char *base64 = malloc (IDCOMP_BASE64_TEXT_SIZE (n));
     char *text = NULL;
     size_t text_size;
@@ -167,6 +169,7 @@ int pieces_add (struct pieces *p, int64_t seq, const char *text)
         return -1;
     p->size += (size_t)n;
     p->text += (int64_t)len;
+    assert (p->text <= p->whole && p->size <= p->room);
     return 0;
 }
 

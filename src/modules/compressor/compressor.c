@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.c - the compressor service: start, end, the timer, the table of topics
+/* compressor.c - the compressor service: start, end, options, the timer, the table of topics, figures
  *
  * The module runs in a thread, because converting many ids and reading the stored documents take longer than a broker's
  * reactor may be blocked. It does not block, except at rank 0 for the disk at start and end, so the modules of all
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libidtree/json_build.h"
 #include "libmodule/module.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/service.h"
@@ -30,6 +31,54 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     uplink_tick (sv);
 }
 
+/* --- figures ------------------------------------------------------------------------------------------------ */
+
+static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct compressor *sv = arg;
+    struct range_relay_stats r = range_relay_stats (sv->relay);
+    const struct service_counters *c = &sv->counters;
+    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments,
+                           "generated", (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events",
+                           (json_int_t)c->events, "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads,
+                           "orders", (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
+                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements, "asked",
+                           (json_int_t)uplink_asked (sv), "awaited", (json_int_t)documents_awaited (sv));
+
+    if (o && sv->root)
+        json_put_new (&o, "root", document_root_stats (sv->root));
+    module_respond_object (sv->h, msg, o);
+}
+
+static void report (void *arg, bool states, struct metrics *m)
+{
+    struct compressor *sv = arg;
+    struct range_relay_stats r = range_relay_stats (sv->relay);
+    const struct service_counters *c = &sv->counters;
+
+    if (states)
+        return;
+    metrics_put_count (m, "compressor_open", sv->ndocuments);
+    metrics_put_count (m, "compressor_generated", c->generated);
+    metrics_put_count (m, "compressor_applied", c->applied);
+    metrics_put_count (m, "compressor_fetches", c->fetches);
+    metrics_put_count (m, "compressor_loads", c->loads);
+    metrics_put_count (m, "compressor_orders", c->orders);
+    metrics_put_count (m, "compressor_orders_failed", c->orders_failed);
+    metrics_put_count (m, "compressor_waiting", r.elements);
+    metrics_put_count (m, "compressor_asked", uplink_asked (sv));
+    metrics_put_count (m, "compressor_awaited", documents_awaited (sv));
+    if (sv->root)
+        document_root_report (sv->root, m);
+}
+
+static void metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct compressor *sv = arg;
+
+    module_report (sv->h, msg, sv->options.rank, report, sv);
+}
+
 /* --- requests --------------------------------------------------------------------------------------------- */
 
 /* Requests that only rank 0 can answer. */
@@ -41,6 +90,16 @@ static void root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         document_root_request (sv->root, msg);
     else
         service_pass_on (sv, msg);
+}
+
+static void order_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct compressor *sv = arg;
+
+    if (sv->root)
+        document_root_request (sv->root, msg);
+    else
+        uplink_order (sv, msg);
 }
 
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -64,7 +123,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.open", document_open_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.close", document_close_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.submit", uplink_submit_cb, 0 },
-    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.order", uplink_order_cb, 0 },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.order", order_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.join", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.state", root_request_cb, 0 },
@@ -73,14 +132,34 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.rename", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.stats-get", compressor_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.metrics", compressor_metrics_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.metrics", metrics_cb, 0 },
     { IDT_MSGTYPE_EVENT, DOCWIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
     { IDT_MSGTYPE_EVENT, "event.lost", document_lost_cb, 0 },
     IDT_HANDLERS_END,
 };
 
 /* --- start and end ------------------------------------------------------------------------------------------- */
+
+#define MILLION 1000000
+
+static int read_options (idt_t *h, struct compressor_options *o, idt_error_t *errp)
+{
+    *o = (struct compressor_options){ 0 };
+    if (idt_get_rank (h, &o->rank) < 0)
+        return errprintf (errp, "the attribute rank is missing");
+    if ((o->rank == 0 && module_option_statedir (h, "documents", &o->statedir, errp) < 0)
+        || module_option_number (h, "compressor.max-documents", "1024", 1, 65536, &o->max_documents, errp) < 0
+        || module_option_number (h, "compressor.max-sessions", "65536", 1, MILLION, &o->limits.sessions, errp) < 0
+        || module_option_number (h, "compressor.max-clusters", "1000000", 1, MILLION, &o->limits.clusters, errp) < 0
+        || module_option_number (h, "compressor.max-count", "1048576", 1, 1 << 30, &o->max_count, errp) < 0
+        || module_option_number (h, "compressor.max-waiting", "16384", 1, MILLION, &o->max_waiting, errp) < 0
+        || module_option_number (h, "compressor.window", "4096", 1, MILLION, &o->limits.window, errp) < 0
+        || module_option_number (h, "compressor.compact", "4096", 1, MILLION, &o->compact, errp) < 0)
+        return -1;
+    return module_option_duration (h, "compressor.timeout", "5s", 10, 3600000, "10ms to 1h, such as 5s", &o->timeout_ms,
+                                   errp);
+}
 
 /* All sessions of this rank end here. Ranges that were announced before may still be ordered. */
 static void service_destroy (struct compressor *sv)
@@ -114,7 +193,7 @@ static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_err
     if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     sv->h = h;
-    if (compressor_options_read (h, &sv->options, errp) < 0)
+    if (read_options (h, &sv->options, errp) < 0)
         goto error;
     if (!(sv->relay = range_relay_create (sv->options.max_waiting))
         || !(sv->timer = idt_timer_watcher_create (idt_get_reactor (h), SERVICE_PAUSE_MS, 0, timer_cb, sv))

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libidtree/json_build.h"
-#include "modules/compressor/document_private.h"
+#include "modules/compressor/service.h"
 
 #define IDS_MAX 65536 /* the most ids or UUIDs of a request */
 
@@ -157,15 +157,6 @@ void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- generate ----------------------------------------------------------------------------------------------- */
 
-json_t *methods_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, size_t n)
-{
-    json_t *o = json_array ();
-
-    for (size_t i = 0; o && i < n; i++)
-        json_add_new (&o, json_pack ("[I,I]", (json_int_t)runs[i].first, (json_int_t)runs[i].count));
-    return json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs", o);
-}
-
 static void generate (struct compressor *sv, const idt_msg_t *msg, struct document *doc, int64_t count, bool final)
 {
     const char *broken = replica_broken (doc->session.replica);
@@ -187,7 +178,7 @@ static void generate (struct compressor *sv, const idt_msg_t *msg, struct docume
     else {
         sv->counters.generated += (uint64_t)count;
         if (!final)
-            module_respond_object (sv->h, msg, methods_pack_ids (c, runs, (size_t)n));
+            module_respond_object (sv->h, msg, finals_pack_ids (c, runs, (size_t)n));
         document_made (doc, final ? msg : NULL, runs, n);
     }
 }

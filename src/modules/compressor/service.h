@@ -3,38 +3,48 @@
 
 /* service.h - shared by the files of the service: one object, in several files
  *
- *   compressor.c  start, end, the timer; the table of topics
- *   service.c     time, answers, and requests to rank 0
- *   document*.c   a document that is open on this rank: document_private.h
+ *   compressor.c  start, end, the timer; the table of topics; options, figures
+ *   document.c    a document that is open on this rank
  *   methods.c     generate, normalize, decompress, recompress, save, stats
- *   submit.c      submit, order: ranges on their way up
- *   stats.c       stats-get, metrics
+ *   service.c     time, answers, requests to rank 0, ranges on their way up
  *   root/         rank 0: root/private.h
  *
- * compressor.c calls all other files, and none of them calls it. The files of a document, submit.c and methods.c call
- * each other. The files of rank 0 call each other and service.c.
+ * compressor.c calls all other files, and none of them calls it. methods.c calls document.c. All call service.c, which
+ * calls none of them.
  */
 #ifndef COMPRESSOR_SERVICE_H
 #define COMPRESSOR_SERVICE_H
 
+#include <idtree/handle.h>
+#include <idtree/idtree.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include <idtree/idtree.h>
-
 #include "libcompressor/replica.h"
+#include "libdocument/session.h"
+#include "libdocument/wire.h"
 #include "libmetrics/metrics.h"
 #include "libmodule/module.h"
 #include "libutil/queue/fifo.h"
-#include "modules/compressor/compressor_options.h"
+#include "modules/compressor/order/orderer.h"
 #include "modules/compressor/order/range_relay.h"
-#include "libdocument/wire.h"
 
 #define SERVICE_STOPPING "the compressor of this broker is stopping" /* the error text for EHOSTUNREACH */
 #define SERVICE_PAUSE_MS 100                                         /* pause before a retry */
 
-struct compressor;
 struct document_root;
+
+/* The compressor.* attributes of a broker, which doc/design/compressor.md describes. */
+struct compressor_options {
+    uint32_t rank;
+    uint32_t max_documents;
+    uint32_t max_count;   /* the most ids of a request */
+    uint32_t max_waiting; /* the most waiting ranges at a rank, and requests at rank 0 */
+    uint32_t compact;     /* ranges that are stored before the form is written again */
+    uint64_t timeout_ms;
+    struct orderer_limits limits;
+    const char *statedir; /* borrowed; rank 0 only */
+};
 
 struct service_counters {
     uint64_t generated; /* ids */
@@ -65,9 +75,35 @@ struct compressor {
     struct document_root *root; /* rank 0 only */
 };
 
-/* --- time, answers and requests: service.c -------------------------------------------------------------- */
+enum document_state { OPENING, OPEN, CLOSING };
 
-uint64_t compressor_now_ms (void); /* CLOCK_MONOTONIC */
+/* A pause before a retry, which doubles with each failure. */
+struct pause {
+    uint64_t until_ms; /* 0: no pause */
+    uint64_t last_ms;  /* length of the last pause */
+};
+
+/* A document that is open on this rank. */
+struct document {
+    LIST_ENTRY (document) link;
+    struct compressor *service;
+    struct docsession session; /* has no replica while OPENING */
+    enum document_state state;
+    struct idt_cred opener; /* the first user who opened it */
+    struct fifo openers;
+    struct fifo closers;
+    uint64_t deadline_ms;                 /* deadline of openers, or of closers */
+    TAILQ_HEAD (, document_final) finals; /* in order of the ids that they wait for */
+    uint32_t nfinals;
+    idt_future_t *opening; /* a subscription, then joins */
+    idt_future_t *fetching;
+    struct range_relay_element *announced; /* the announced range that the relay holds, or NULL */
+    struct pause announcing;               /* ends with the timer */
+    struct pause missing;
+    char refused[sizeof (((idt_error_t *)0)->text)]; /* why rank 0 refuses the document at present; "": it does not */
+};
+
+/* --- time, answers and requests: service.c -------------------------------------------------------------- */
 
 /* Run the timer after SERVICE_PAUSE_MS, which retries all that is paused. */
 void service_arm (struct compressor *sv);
@@ -102,9 +138,39 @@ void service_pass_on (struct compressor *sv, const idt_msg_t *msg);
 /* Forget the forwarded requests of a client that has gone. */
 void service_forget_ups (struct compressor *sv, const idt_msg_t *disconnect);
 
-/* --- documents open on this rank: document.c ------------------------------------------------------------ */
+/* --- ranges on their way up: service.c ------------------------------------------------------------------ */
 
-struct document;
+void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void uplink_order (struct compressor *sv, const idt_msg_t *msg); /* below rank 0 */
+
+/* Send waiting elements, if no request is under way. / End the pause, and answer elements that are too late. */
+void submit_turn (struct compressor *sv);
+void uplink_tick (struct compressor *sv);
+
+/* The number of requests for submit and order that are not answered yet. */
+size_t uplink_asked (const struct compressor *sv);
+
+/* Do not answer a client that has gone. Its ranges are ordered all the same. */
+void uplink_forget (struct compressor *sv, const idt_msg_t *disconnect);
+
+/* --- requests for final ids, which are answered when the range with these ids is ordered: service.c ------- */
+
+/* Keep a request until its ids are final. If it cannot be kept, it is answered with an error. */
+void finals_await (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns);
+
+/* Answer the requests whose ids are final. */
+void finals_answer (struct document *doc);
+
+/* Fail the requests whose deadline is at or before 'now_ms'; UINT64_MAX: all. */
+void finals_fail (struct document *doc, uint64_t now_ms, int errnum, const char *text);
+
+/* Forget the requests of a client that has gone. */
+void finals_forget (struct document *doc, const idt_msg_t *disconnect);
+
+/* The answer to generate: {"session":s,"runs":[[first,count],...]}. Returns NULL if memory is short. */
+json_t *finals_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, size_t n);
+
+/* --- documents open on this rank: document.c ------------------------------------------------------------ */
 
 /* Find the document that a request names: by its UUID, or if that is NULL by its name. Returns NULL if the document is
  * not open; then the request was answered.
@@ -139,29 +205,6 @@ void methods_decompress_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void methods_save_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
-
-/* The answer to generate: {"session":s,"runs":[[first,count],...]}. Returns NULL if memory is short. */
-json_t *methods_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, size_t n);
-
-/* --- ranges on their way up: submit.c ------------------------------------------------------------------- */
-
-void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
-void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg);
-
-/* Send waiting elements, if no request is under way. / End the pause, and answer elements that are too late. */
-void submit_turn (struct compressor *sv);
-void uplink_tick (struct compressor *sv);
-
-/* The number of requests for submit and order that are not answered yet. */
-size_t uplink_asked (const struct compressor *sv);
-
-/* Do not answer a client that has gone. Its ranges are ordered all the same. */
-void uplink_forget (struct compressor *sv, const idt_msg_t *disconnect);
-
-/* --- stats.c -------------------------------------------------------------------------------------------- */
-
-void compressor_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
-void compressor_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
 /* --- rank 0: root/ --------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
  *
  * Kept ranges are in a queue in order of number; the newest one has the number 'seq'.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,8 +219,10 @@ void *orderer_save (const struct orderer *o, size_t *size)
 static const struct rewind_step *unstored_step (const void *arg, size_t i)
 {
     const struct orderer *o = arg;
+    const struct order_entry *entry = find (o, o->stored_seq + 1 + (int64_t)i);
 
-    return &find (o, o->stored_seq + 1 + (int64_t)i)->step;
+    assert (entry); /* a range is kept at least until it is stored */
+    return &entry->step;
 }
 
 void *orderer_save_stored (const struct orderer *o, size_t *size)

@@ -6,6 +6,7 @@
  * Elements are in two lists in order of arrival: those under way, then those that wait. If a request fails, its
  * elements return to the front of the waiting ones, so that ranges of a session never overtake each other.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ struct range_relay *range_relay_create (size_t limit)
 /* Answer an element that is in no list any longer. */
 static void answer (struct range_relay *r, struct range_relay_element *e, const struct range_relay_result *result)
 {
+    assert (r->stats.elements > 0 && r->stats.ranges >= e->nranges);
     r->stats.elements--;
     r->stats.ranges -= e->nranges;
     if (e->arg)

@@ -15,6 +15,7 @@
  *
  * If the store cannot be used at all, there are no documents, and requests get the reason; the broker is not affected.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +57,10 @@ static int make_change (struct document_root *root, struct stored_document *doc,
         .first = first,
         .arg = doc,
     };
-    if (doc == root->edit.doc)
-        document_root_edit_store (root, change);
+    if (doc == root->edit.doc) {
+        change->deleted = !*root->edit.name;
+        change->new_name = change->deleted ? NULL : root->edit.name;
+    }
     if (form_is_due (root, doc)) {
         change->document.seq = orderer_seq (doc->orderer);
         if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
@@ -119,7 +122,10 @@ static void published_cb (idt_future_t *f, void *arg)
         end_group (root);
 }
 
-void document_root_publish_new (struct document_root *root, const char *name, char *text)
+/* Publish an event of a document; 'text' is taken over, and NULL means that memory was short. The requests of the group
+ * are answered after the event.
+ */
+static void publish_new (struct document_root *root, const char *name, char *text)
 {
     char topic[sizeof (DOCWIRE_EVENT_PREFIX) + DOCWIRE_NAME_MAX];
 
@@ -140,9 +146,9 @@ static void publish (struct document_root *root, const struct stored_document *d
     uint64_t digest = 0;
     bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
 
-    document_root_publish_new (root, doc->name,
-                               docwire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n,
-                                               document_root_range_text, doc->orderer));
+    publish_new (root, doc->name,
+                 docwire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, document_root_range_text,
+                                 doc->orderer));
 }
 
 /* Publish first: orderer_stored () drops old ranges, which may be among those to publish. */
@@ -163,6 +169,21 @@ static void publish_change (struct document_root *root, const struct document_st
         doc->form_seq = change->document.seq;
 }
 
+/* Publish and apply the deletion or renaming. Sessions that receive the event ask rank 0, whose answer counts. */
+static void finish_edit (struct document_root *root)
+{
+    struct stored_document *doc = root->edit.doc;
+
+    if (!doc)
+        return;
+    publish_new (root, doc->name, docwire_edit (doc->name, doc->uuid, root->edit.name));
+    if (*root->edit.name)
+        strcpy (doc->name, root->edit.name);
+    else
+        stored_document_remove (root, doc);
+    root->edit.doc = NULL;
+}
+
 static void take_stored (struct document_root *root)
 {
     if (root->told)
@@ -173,7 +194,7 @@ static void take_stored (struct document_root *root)
     for (size_t i = 0; i < root->nchanges; i++)
         publish_change (root, &root->changes[i]);
     drop_changes (root);
-    document_root_edit_done (root);
+    finish_edit (root);
     if (root->publishing == 0)
         end_group (root);
 }
@@ -205,7 +226,7 @@ static void take_failed (struct document_root *root, int errnum, const idt_error
 {
     fail (root, errnum, why);
     drop_changes (root);
-    document_root_edit_drop (root);
+    root->edit.doc = NULL;
     document_root_documents_cut (root, count_stored (root));
     if (collect_changes (root) < 0)
         drop_changes (root); /* document_root_tick () tries again */
@@ -248,6 +269,7 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void commit (struct document_root *root)
 {
+    assert (!root->committing && root->publishing == 0);
     root->committing = true;
     root->commit_us = clock_us (CLOCK_MONOTONIC);
     service_arm (root->service);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - what the files of rank 0 share
+/* private.h - rank 0, an object in several files
  *
  *   document_root.c  one group after another: store the changes, publish them, answer the requests
  *   tasks.c          what a request changes, and its answer
- *   edits.c          deleting and renaming documents
  *   reads.c          answers from stored documents, which do not wait for the disk
+ *
+ * document_root.c calls the other files, and none of them calls it.
  */
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H
@@ -92,13 +93,6 @@ struct document_root {
     struct metrics_times commits; /* durations of successful commits */
 };
 
-/* --- document_root.c -------------------------------------------------------------------------------------- */
-
-/* Publish an event of a document; 'text' is taken over, and NULL means that memory was short. The requests of the group
- * are answered after the event.
- */
-void document_root_publish_new (struct document_root *root, const char *name, char *text);
-
 /* --- tasks.c ------------------------------------------------------------------------------------- */
 
 /* Add a stored document. Returns NULL with errno set. */
@@ -160,21 +154,6 @@ size_t document_root_count_ranges (const struct orderer *o, int64_t first, int64
 
 /* The text of a range, as a callback of docwire_ranges (); 'arg' is the orderer. */
 const char *document_root_range_text (void *arg, int64_t seq);
-
-/* --- edits.c --------------------------------------------------------------------------------------- */
-
-/* Begin functions of methods. */
-int document_root_begin_delete (struct document_root *root, struct document_root_task *task, const json_t *o,
-                                idt_error_t *errp);
-int document_root_begin_rename (struct document_root *root, struct document_root_task *task, const json_t *o,
-                                idt_error_t *errp);
-
-/* Add the deletion or renaming to 'change', which is for the same document. */
-void document_root_edit_store (const struct document_root *root, struct document_store_change *change);
-
-/* The group is stored: apply the deletion or renaming, and publish it. The group failed: drop it. */
-void document_root_edit_done (struct document_root *root);
-void document_root_edit_drop (struct document_root *root);
 
 /* --- reads.c --------------------------------------------------------------------------------------- */
 

@@ -10,11 +10,13 @@
  * that is too large for one answer is made once, and kept while its pieces are requested: each requester has one piece
  * under way.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libidtree/json_build.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
 
@@ -62,6 +64,7 @@ static void answer_list (struct document_root *root, const struct document_root_
 
 void document_root_reads_forget (struct document_root *root, struct stored_document *doc)
 {
+    assert (!doc->kept.bytes || doc->kept.size <= root->kept_bytes);
     root->kept_bytes -= doc->kept.bytes ? doc->kept.size : 0;
     free (doc->kept.bytes);
     doc->kept = (struct kept_form){ 0 };
@@ -78,7 +81,7 @@ void document_root_reads_tick (struct document_root *root)
 {
     if (root->kept_bytes == 0)
         return;
-    drop_idle (root, compressor_now_ms () - root->service->options.timeout_ms);
+    drop_idle (root, clock_ms (CLOCK_MONOTONIC) - root->service->options.timeout_ms);
     service_arm (root->service);
 }
 
@@ -94,7 +97,7 @@ static bool kept_will_do (const struct stored_document *doc, bool behind)
 /* Keep a large form, which is taken over. Returns 0, or -1 with errno EAGAIN if there is no space. */
 static int keep (struct document_root *root, struct stored_document *doc, void *form, size_t size)
 {
-    uint64_t now_ms = compressor_now_ms ();
+    uint64_t now_ms = clock_ms (CLOCK_MONOTONIC);
 
     document_root_reads_forget (root, doc);
     if (root->kept_bytes + size > KEPT_MAX)
@@ -111,7 +114,7 @@ static int keep (struct document_root *root, struct stored_document *doc, void *
 
 static void answer_piece (struct document_root *root, const idt_msg_t *msg, struct stored_document *doc, size_t offset)
 {
-    doc->kept.used_ms = compressor_now_ms ();
+    doc->kept.used_ms = clock_ms (CLOCK_MONOTONIC);
     module_respond_new (root->service->h, msg,
                         docwire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
                                        doc->kept.bytes, doc->kept.size, offset));

@@ -2,14 +2,16 @@
  * Copyright idtree contributors */
 
 /* tasks.c - rank 0: what a request changes, and its answer */
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
-#include "libutil/errprintf.h"
 #include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
 
 /* --- documents ------------------------------------------------------------------------------------------- */
@@ -23,6 +25,7 @@ struct stored_document *stored_document_ref (struct stored_document *doc)
 
 void stored_document_unref (struct stored_document *doc)
 {
+    assert (!doc || doc->refs > 0);
     if (!doc || --doc->refs > 0)
         return;
     orderer_destroy (doc->orderer);
@@ -39,6 +42,7 @@ void stored_document_remove (struct document_root *root, struct stored_document 
 {
     uint32_t i = 0;
 
+    assert (!doc->gone);
     while (root->docs[i] != doc)
         i++;
     root->ndocs--;
@@ -415,13 +419,85 @@ static int begin_create (struct document_root *root, struct document_root_task *
     return task->doc ? 0 : -1;
 }
 
+/* --- deleting and renaming ------------------------------------------------------------------------
+ *
+ * Such a request is the last of its group. Its document stays unchanged until the group is stored; later requests find
+ * it deleted or renamed. If the group cannot be stored, the document stays as it was.
+ *
+ * A document is identified by its UUID: a session continues after a rename, and finds no document under the UUID of a
+ * deleted one, even if another document has its name now.
+ */
+
+static void answer_edit (struct document_root *root, const struct document_root_task *task)
+{
+    module_respond_object (root->service->h, task->msg, json_incref (task->results));
+}
+
+/* Only the owner of the document and the instance owner may change it. */
+static int check_user (const struct stored_document *doc, const idt_msg_t *msg, idt_error_t *errp)
+{
+    struct idt_cred user = idt_msg_cred (msg);
+
+    if ((user.rolemask & IDT_ROLE_OWNER) || (doc->owner != IDT_USERID_UNKNOWN && user.userid == doc->owner))
+        return 0;
+    return errsetf (errp, EPERM,
+                    "document '%s' does not belong to user %" PRIu32
+                    ": only its creator and the instance owner may delete or rename it",
+                    doc->name, user.userid);
+}
+
+/* The document of a request, if the requester may change it; the task gets its answer. Returns NULL with errno set. */
+static struct stored_document *find_own (struct document_root *root, struct document_root_task *task, const json_t *o,
+                                         idt_error_t *errp)
+{
+    struct stored_document *doc = document_root_find (root, o, errp);
+
+    if (!doc || check_user (doc, task->msg, errp) < 0)
+        return NULL;
+    task->answer = answer_edit;
+    if ((task->results = json_pack ("{s:s s:s}", "document", doc->name, "uuid", doc->uuid)))
+        return doc;
+    errsetf (errp, ENOMEM, "out of memory");
+    return NULL;
+}
+
+static int begin_delete (struct document_root *root, struct document_root_task *task, const json_t *o,
+                         idt_error_t *errp)
+{
+    struct stored_document *doc = find_own (root, task, o, errp);
+
+    if (!doc)
+        return -1;
+    root->edit = (struct document_root_edit){ .doc = doc };
+    return 0;
+}
+
+static int check_new_name (struct document_root *root, const char *name, idt_error_t *errp)
+{
+    if (!name)
+        return errsetf (errp, EPROTO, "name must be a string: the new name of the document");
+    if (docwire_check_name (name, errp) < 0)
+        return -1;
+    return find_name (root, name) ? errsetf (errp, EEXIST, "there is a document '%s' already", name) : 0;
+}
+
+static int begin_rename (struct document_root *root, struct document_root_task *task, const json_t *o,
+                         idt_error_t *errp)
+{
+    const char *name = json_string_value (json_object_get (o, "name"));
+    struct stored_document *doc = find_own (root, task, o, errp);
+
+    if (!doc || check_new_name (root, name, errp) < 0)
+        return -1;
+    json_put_new (&task->results, "name", json_string (name));
+    root->edit = (struct document_root_edit){ .doc = doc };
+    strcpy (root->edit.name, name);
+    return 0;
+}
+
 static const struct document_root_method methods[] = {
-    { "compressor.order", begin_order },
-    { "compressor.join", begin_join },
-    { "compressor.create", begin_create },
-    { "compressor.delete", document_root_begin_delete },
-    { "compressor.rename", document_root_begin_rename },
-    { NULL, NULL },
+    { "compressor.order", begin_order },   { "compressor.join", begin_join },     { "compressor.create", begin_create },
+    { "compressor.delete", begin_delete }, { "compressor.rename", begin_rename }, { NULL, NULL },
 };
 
 const struct document_root_method *document_root_find_method (const struct document_root_method *list,
@@ -449,6 +525,7 @@ void document_root_task_begin (struct document_root *root, const idt_msg_t *msg)
     struct document_root_task *task = &root->tasks[root->ntasks];
     idt_error_t error = { "" };
 
+    assert (root->ntasks < GROUP_MAX);
     int rc = document_root_begin (root, document_root_find_method (methods, msg), task, msg, &error), errnum = errno;
     stored_document_ref (task->doc);
     if (rc == 0) {
