@@ -17,7 +17,7 @@
 #include "broker/module/module.h"
 #include "broker/process.h"
 #include "broker/route/usock.h"
-#include "libidtree/reactor/loop.h"
+#include "libidtree/reactor.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

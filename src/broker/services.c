@@ -11,7 +11,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "broker/private.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libmsg/access.h"
 #include "libutil/base64.h"
 

@@ -18,7 +18,7 @@
 #include "broker/base/plan.h"
 #include "broker/metrics/reduction.h"
 #include "broker/metrics/serve.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libmetrics/metrics.h"
 #include "libmodule/quota.h"
 #include "libmodule/module.h"

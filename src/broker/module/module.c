@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "broker/module/private.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 
 #define MAX_MODULES 64 /* of a broker */

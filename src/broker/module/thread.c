@@ -19,7 +19,7 @@
 #include <syslog.h>
 
 #include "broker/module/private.h"
-#include "libidtree/reactor/loop.h"
+#include "libidtree/reactor.h"
 #include "libutil/errprintf.h"
 
 #define MAILBOX_LIMIT 100000 /* waiting events for a thread, or messages from it */

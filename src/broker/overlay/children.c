@@ -25,7 +25,7 @@
 #include <zmq.h>
 
 #include "broker/overlay/children_private.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 #include "libutil/text.h"
 

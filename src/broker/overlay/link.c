@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "broker/overlay/link.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/clock.h"
 
 #define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker over all links */

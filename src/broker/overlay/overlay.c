@@ -13,7 +13,7 @@
 #include "broker/base/msglist.h"
 #include "broker/overlay/link.h"
 #include "common/libzmqutil/resolver.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

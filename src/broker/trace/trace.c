@@ -20,7 +20,7 @@
 
 #include "broker/overlay/control.h"
 #include "broker/trace/trace.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

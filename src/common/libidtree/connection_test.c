@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "libidtree/connect/reconnect.h"
-#include "libidtree/private.h"
+#include "libidtree/reconnect.h"
+#include "libidtree/handle.h"
 #include "test/tap.h"
 #include "test/test_server.h"
 

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document.c - a client's own id compressor, as doc/design/compressor.md describes: life, and blocking calls */
+/* document.c - a client's own id compressor, as doc/design/compressor.md describes
+ *
+ * libdocument/session.h decides; this file sends and receives for it while the reactor of
+ * the handle runs. All requests are made in work (), which runs
+ * before the reactor sleeps and sends what is due:
+ *
+ * 1. Subscriptions come first, one after the other. Then the session fetches or loads all that was ordered before, so
+ *    that no announcement is missed.
+ * 2. At most one fetch and one submit are in progress.
+ * 3. After a failure no request is sent for a pause. Each failure doubles the next pause.
+ * 4. Without a connection no request is sent; a broken document sends no further request.
+ */
 #include "config.h"
 
 #include <assert.h>
@@ -9,12 +20,446 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/document_private.h"
+#include <idtree/document.h>
+
+#include "libdocument/session.h"
+#include "libidtree/handle.h"
 #include "libutil/errprintf.h"
+
+#define TIMEOUT_MS 30000.0 /* of a request; if a request is lost, brokers answer it much earlier */
+#define PAUSE_MIN_MS 50.0  /* after the first failure */
+#define PAUSE_MAX_MS 5000.0
 
 static_assert (IDT_DOCUMENT_NAME_MAX == DOCWIRE_NAME_MAX, "client and broker must have the same limit");
 
-/* --- opening ---------------------------------------------------------------------------------- */
+/* Shared by all documents of a handle. */
+struct siblings {
+    idt_t *h;
+    TAILQ_HEAD (, idt_document) documents;
+    struct observer observer;
+    bool hear_lost; /* subscribed to event.lost */
+};
+
+struct idt_document {
+    idt_t *h; /* NULL: not attached to a handle */
+    struct siblings *siblings;
+    TAILQ_ENTRY (idt_document) link;
+    struct docsession session;
+    char topic[sizeof (DOCWIRE_EVENT_PREFIX) + IDT_DOCUMENT_NAME_MAX];
+
+    bool subscribed;            /* to the topic */
+    idt_future_t *subscription; /* requests in progress; NULL: none */
+    idt_future_t *fetch;
+    idt_future_t *submit;
+    idt_watcher_t *prepare; /* calls work () */
+    idt_watcher_t *pause;   /* while it is started, no request is sent */
+    bool paused;
+    double pause_ms; /* length of the pause after the next failure */
+
+    int errnum;
+    idt_error_t error;
+    idt_document_f changed_cb;
+    void *arg;
+};
+
+/* --- reporting ------------------------------------------------------------------------------- */
+
+static void changed (idt_document_t *d)
+{
+    if (d->changed_cb)
+        d->changed_cb (d, d->arg);
+}
+
+static void set_error (idt_document_t *d, int errnum, const char *text)
+{
+    bool is_new = errnum != d->errnum;
+
+    d->errnum = errnum;
+    errprintf (&d->error, "%s", text);
+    if (is_new)
+        changed (d);
+}
+
+/* The replica may have found a contradiction. */
+static void look_at_replica (idt_document_t *d)
+{
+    const char *why = replica_broken (d->session.replica);
+
+    if (why && d->errnum != EPIPE)
+        set_error (d, EPIPE, why);
+}
+
+/* --- pauses ---------------------------------------------------------------------------------- */
+
+static void pause_over (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_document_t *d = arg;
+
+    d->paused = false;
+}
+
+/* The errno that the caller sees for a lost connection. EPIPE becomes ECONNRESET, since EPIPE means that the document is
+ * broken.
+ */
+static int of_connection (int errnum)
+{
+    return errnum == EPIPE ? ECONNRESET : errnum;
+}
+
+/* A request failed, and will be repeated. */
+static void fail_for_now (idt_document_t *d, int errnum, const char *text)
+{
+    if (!d->h->lost) {
+        d->paused = true;
+        idt_timer_watcher_reset (d->pause, d->pause_ms, 0);
+        idt_watcher_start (d->pause);
+        d->pause_ms = 2 * d->pause_ms < PAUSE_MAX_MS ? 2 * d->pause_ms : PAUSE_MAX_MS;
+    }
+    set_error (d, of_connection (errnum), text);
+}
+
+/* A request failed. The document becomes broken if the error is final, if this client has no permission (EPERM), or if
+ * the message is not valid (EPROTO).
+ */
+static void fail (idt_document_t *d, int errnum, const char *text)
+{
+    if (docsession_is_final (errnum) || errnum == EPERM || errnum == EPROTO) {
+        replica_break (d->session.replica, text);
+        look_at_replica (d);
+    }
+    else
+        fail_for_now (d, errnum, text);
+}
+
+static void succeed (idt_document_t *d)
+{
+    d->pause_ms = PAUSE_MIN_MS;
+    if (d->errnum != 0 && d->errnum != EPIPE)
+        set_error (d, 0, "");
+}
+
+/* Returns whether a request succeeded; if it failed, handles the error. */
+static bool answered (idt_document_t *d, idt_future_t *f)
+{
+    if (idt_future_errnum (f) == 0)
+        return true;
+    fail (d, idt_future_errnum (f), idt_future_error (f));
+    return false;
+}
+
+/* Set the callback for a request that was just sent. 'f' is NULL with errno set if it could not be sent. */
+static idt_future_t *expect (idt_document_t *d, idt_future_t *f, idt_future_f cb)
+{
+    if (f && idt_future_then (f, TIMEOUT_MS, cb, d) == 0)
+        return f;
+    int errnum = errno;
+    idt_future_destroy (f);
+    fail_for_now (d, errnum, strerror (errnum));
+    return NULL;
+}
+
+static void forget (idt_future_t **slot)
+{
+    idt_future_destroy (*slot);
+    *slot = NULL;
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static void take_event (idt_document_t *d, const idt_msg_t *msg)
+{
+    int64_t before = idt_document_seq (d);
+    json_t *event = idt_msg_json (msg, NULL);
+
+    if (event)
+        (void)docsession_hear (&d->session, event, NULL); /* an announcement that was not accepted is fetched later */
+    json_decref (event);
+    look_at_replica (d);
+    if (idt_document_seq (d) > before)
+        changed (d);
+}
+
+static void event_cb (const idt_msg_t *msg, void *arg)
+{
+    struct siblings *siblings = arg;
+    const char *topic = idt_msg_topic (msg);
+    idt_document_t *d;
+
+    TAILQ_FOREACH (d, &siblings->documents, link) {
+        if (strcmp (topic, d->topic) == 0)
+            take_event (d, msg);
+        else if (strcmp (topic, "event.lost") == 0)
+            d->session.ask = true;
+    }
+}
+
+/* The handle has another connection: fetch the announcements of the time without one. */
+static void connected_cb (void *arg)
+{
+    struct siblings *siblings = arg;
+    idt_document_t *d;
+
+    TAILQ_FOREACH (d, &siblings->documents, link) {
+        d->session.ask = true;
+        if (d->prepare)
+            idt_watcher_start (d->prepare);
+    }
+}
+
+/* --- subscriptions --------------------------------------------------------------------------- */
+
+/* The topic to subscribe to next; NULL: all subscriptions are made. */
+static const char *next_subscription (const idt_document_t *d)
+{
+    return !d->subscribed ? d->topic : !d->siblings->hear_lost ? "event.lost" : NULL;
+}
+
+static void unsubscribe (idt_t *h, const char *topic)
+{
+    idt_future_destroy (idt_event_unsubscribe (h, topic));
+}
+
+/* The subscription to next_subscription () succeeded. */
+static void subscribed (idt_document_t *d)
+{
+    if (!d->subscribed)
+        d->subscribed = true;
+    else if (!d->siblings->hear_lost)
+        d->siblings->hear_lost = true;
+    else
+        unsubscribe (d->h, "event.lost"); /* another document of the handle subscribed meanwhile */
+}
+
+static void subscribed_cb (idt_future_t *f, void *arg)
+{
+    idt_document_t *d = arg;
+
+    if (answered (d, f))
+        subscribed (d);
+    forget (&d->subscription);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+/* The document may have been renamed. Subscribe to events under the new name, then fetch what was ordered before. */
+static void follow_name (idt_document_t *d)
+{
+    char *name = d->topic + strlen (DOCWIRE_EVENT_PREFIX);
+
+    _Static_assert(sizeof (d->topic) == sizeof (DOCWIRE_EVENT_PREFIX) - 1 + sizeof (d->session.name),
+                   "the topic must have space for the longest name");
+    if (strcmp (name, d->session.name) == 0)
+        return;
+    if (d->subscribed)
+        unsubscribe (d->h, d->topic);
+    d->subscribed = false;
+    memcpy (name, d->session.name, sizeof (d->session.name));
+    d->session.ask = true;
+}
+
+/* Process the response. Returns 0, or -1 with errno set to the response's error, or as docsession_take (). */
+static int take_answer (idt_document_t *d, idt_future_t *f, idt_error_t *errp)
+{
+    json_t *answer;
+
+    return idt_rpc_get_unpack (f, "o", &answer) < 0 ? -1 : docsession_take (&d->session, answer, errp);
+}
+
+static void take_fetched (idt_document_t *d, idt_future_t *f)
+{
+    idt_error_t error;
+
+    if (take_answer (d, f, &error) == 0) {
+        succeed (d);
+        return;
+    }
+    int errnum = errno;
+    docsession_failed (&d->session);
+    if (errnum == ESTALE)
+        fail (d, ESTALE, error.text);
+    else
+        fail (d, errnum == ENOMEM || errnum == EAGAIN ? errnum : EPROTO, "cannot read the missed announcements");
+}
+
+static void fetched_cb (idt_future_t *f, void *arg)
+{
+    idt_document_t *d = arg;
+    int64_t before = idt_document_seq (d);
+
+    if (answered (d, f))
+        take_fetched (d, f);
+    else
+        docsession_failed (&d->session);
+    forget (&d->fetch);
+    follow_name (d);
+    if (idt_document_seq (d) > before)
+        changed (d);
+}
+
+static void submitted_cb (idt_future_t *f, void *arg)
+{
+    idt_document_t *d = arg;
+    json_int_t seq;
+
+    if (!answered (d, f))
+        replica_announce_again (d->session.replica);
+    else if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
+        fail (d, EPROTO, "cannot read the response to an announcement");
+    else {
+        replica_heard (d->session.replica, seq);
+        succeed (d);
+    }
+    forget (&d->submit);
+}
+
+/* Send 'text' (stolen). NULL: it could not be made; errno is the reason. */
+static idt_future_t *send_new (idt_document_t *d, const char *topic, char *text)
+{
+    idt_future_t *f = text ? idt_rpc (d->h, topic, text, IDT_NODEID_ANY, 0) : NULL;
+    int saved = errno;
+
+    free (text);
+    errno = saved;
+    return f;
+}
+
+/* Send the session's next request. NULL with errno set. */
+static idt_future_t *ask (idt_document_t *d)
+{
+    const char *topic = docsession_topic (&d->session);
+
+    return send_new (d, topic, docsession_request (&d->session));
+}
+
+static void send_fetch (idt_document_t *d)
+{
+    d->fetch = expect (d, ask (d), fetched_cb);
+    if (!d->fetch)
+        docsession_failed (&d->session);
+}
+
+static void send_submit (idt_document_t *d, const struct idcomp_range *range)
+{
+    idt_future_t *f = send_new (d, "compressor.submit", docsession_announcement (&d->session, range));
+
+    d->submit = expect (d, f, submitted_cb);
+    if (!d->submit)
+        replica_announce_again (d->session.replica);
+}
+
+static void work (idt_document_t *d)
+{
+    const struct idcomp_range *range;
+    const char *topic;
+
+    if (d->h->lost || replica_broken (d->session.replica)) {
+        idt_watcher_stop (d->prepare);
+        return;
+    }
+    if (d->paused)
+        return;
+    if ((topic = next_subscription (d))) {
+        if (!d->subscription)
+            d->subscription = expect (d, idt_event_subscribe (d->h, topic), subscribed_cb);
+        return;
+    }
+    if (!d->fetch && docsession_topic (&d->session))
+        send_fetch (d);
+    if (!d->submit && !d->paused && (range = replica_announce (d->session.replica)))
+        send_submit (d, range);
+}
+
+static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    work (arg);
+}
+
+/* --- attaching ------------------------------------------------------------------------------- */
+
+static struct siblings *siblings_create (idt_t *h)
+{
+    struct siblings *siblings = calloc (1, sizeof (*siblings));
+
+    if (!siblings)
+        return NULL;
+    siblings->h = h;
+    TAILQ_INIT (&siblings->documents);
+    siblings->observer.event_cb = event_cb;
+    siblings->observer.connected_cb = connected_cb;
+    siblings->observer.arg = siblings;
+    handle_observe (h, &siblings->observer);
+    return siblings;
+}
+
+/* Called when the last document has been detached. */
+static void siblings_destroy (struct siblings *siblings)
+{
+    if (siblings->hear_lost)
+        unsubscribe (siblings->h, "event.lost");
+    handle_unobserve (siblings->h, &siblings->observer);
+    free (siblings);
+}
+
+static int join_siblings (idt_document_t *d, idt_t *h)
+{
+    d->siblings = handle_observed (h, event_cb);
+    if (!d->siblings && !(d->siblings = siblings_create (h)))
+        return -1;
+    TAILQ_INSERT_TAIL (&d->siblings->documents, d, link);
+    d->h = h;
+    return 0;
+}
+
+static void leave_siblings (idt_document_t *d)
+{
+    TAILQ_REMOVE (&d->siblings->documents, d, link);
+    if (TAILQ_EMPTY (&d->siblings->documents))
+        siblings_destroy (d->siblings);
+    d->siblings = NULL;
+    d->h = NULL;
+}
+
+/* Detach from the handle, if attached. */
+static void detach (idt_document_t *d)
+{
+    if (!d->h)
+        return;
+    forget (&d->subscription);
+    forget (&d->fetch);
+    forget (&d->submit);
+    docsession_failed (&d->session);
+    if (d->session.replica)
+        replica_announce_again (d->session.replica);
+    if (d->subscribed)
+        unsubscribe (d->h, d->topic);
+    d->subscribed = false;
+    idt_watcher_destroy (d->prepare);
+    idt_watcher_destroy (d->pause);
+    d->prepare = d->pause = NULL;
+    d->paused = false;
+    leave_siblings (d);
+}
+
+int idt_document_attach (idt_document_t *d, idt_t *h)
+{
+    detach (d);
+    if (!h)
+        return 0;
+    idt_reactor_t *r = idt_get_reactor (h);
+    if (!r || join_siblings (d, h) < 0)
+        return -1;
+    d->pause_ms = PAUSE_MIN_MS;
+    d->session.ask = true;
+    if (!(d->prepare = idt_prepare_watcher_create (r, prepare_cb, d))
+        || !(d->pause = idt_timer_watcher_create (r, PAUSE_MIN_MS, 0, pause_over, d))) {
+        detach (d);
+        return -1;
+    }
+    idt_watcher_start (d->prepare);
+    return 0;
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
 
 /* Wait for a response. Returns its future, or NULL with errno and 'errp' set. */
 static idt_future_t *wait_answer (idt_future_t *f, double timeout_ms, const char *what, idt_error_t *errp)
@@ -37,23 +482,23 @@ static int subscribe_and_wait (idt_document_t *d, double timeout_ms, idt_error_t
 {
     const char *topic;
 
-    while ((topic = docwork_subscription (d))) {
+    while ((topic = next_subscription (d))) {
         idt_future_t *f = wait_answer (idt_event_subscribe (d->h, topic), timeout_ms, "cannot subscribe", errp);
         if (!f)
             return -1;
         idt_future_destroy (f);
-        docwork_subscribed (d);
+        subscribed (d);
     }
     return 0;
 }
 
 static int join_step (idt_document_t *d, double timeout_ms, idt_error_t *errp)
 {
-    idt_future_t *f = wait_answer (docwork_ask (d), timeout_ms, d->session.name, errp);
+    idt_future_t *f = wait_answer (ask (d), timeout_ms, d->session.name, errp);
 
     if (!f)
         return -1;
-    int rc = docwork_take (d, f, NULL);
+    int rc = take_answer (d, f, NULL);
     if (rc < 0) {
         errno = idcomp_errno (errno);
         errprintf (errp, "%s: cannot read the response: %s", d->session.name, strerror (errno));
@@ -105,13 +550,13 @@ void idt_document_close (idt_document_t *d)
     if (!d)
         return;
     int saved_errno = errno;
-    docwork_detach (d);
+    detach (d);
     docsession_fini (&d->session);
     free (d);
     errno = saved_errno;
 }
 
-/* --- inspection --------------------------------------------------------------------------------- */
+/* --- inspection ------------------------------------------------------------------------------ */
 
 struct idcomp *idt_document_ids (const idt_document_t *d)
 {
@@ -154,7 +599,7 @@ void idt_document_set_changed (idt_document_t *d, idt_document_f cb, void *arg)
     d->arg = arg;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
+/* --- waiting --------------------------------------------------------------------------------- */
 
 static void time_over (idt_watcher_t *w, int revents, void *arg)
 {
@@ -173,12 +618,12 @@ static int wait_turn (idt_document_t *d, const bool *over)
 
     if (replica_broken (d->session.replica))
         errnum = EPIPE;
-    else if (d->h->lost && !connection_is_sought (d->h))
-        errnum = docwork_of_connection (d->h->lost);
+    else if (d->h->lost && !handle_is_sought (d->h))
+        errnum = of_connection (d->h->lost);
     else if (*over)
         errnum = ETIMEDOUT;
     else if (idt_reactor_run (d->h->reactor, IDT_REACTOR_ONCE) < 0)
-        errnum = docwork_of_connection (errno);
+        errnum = of_connection (errno);
     return errnum == 0 ? 0 : errset (errnum);
 }
 

@@ -10,7 +10,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
 nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$tmp/exported"
-# Internal functions that the library's transports and the broker share (transport.h, loop.h).
+# Internal functions that the library's transports and the broker share (transport.h, reactor.h).
 internal='idt_view_create|idt_view_pause|idt_handle_create|idt_handle_dispatch|idt_handle_set_module|idt_handle_set_max_json'
 cat "$srcdir"/src/include/idtree/*.h | grep -v '^ *#' | grep -oE '\b(idt|idcomp|fluid|flax|sno|uid)_[a-z0-9_]+ \(' \
     | tr -d ' (' | sort -u >"$tmp/named"
@@ -41,7 +41,7 @@ check "the symbols file of libidtree-page lists exactly its symbols, and it need
     comm -13 "$tmp/exported" "$tmp/page"
     readelf -d "$builddir/src/common/libpage/.libs/libidtree-page.so" | grep NEEDED | grep -vE 'libc\.so|san\.so|ld-linux')"
 check "each function of the installed headers is exported" \
-    "$(for f in $(comm -13 "$tmp/exported" "$tmp/named"); do
+    "$(for f in $(comm -13 "$tmp/exported" "$tmp/named" | grep -vx idt_mod_main); do # each module defines that one
         grep -qE "^(static )?(extern )?[a-z_].*[ *]$f \(" "$srcdir"/src/include/idtree/*.h && echo "$f"
     done)"
 echo "1..$n"

@@ -12,22 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libidtree/handle.h"
 #include "libutil/errprintf.h"
-#include "libidtree/private.h"
 
 /* --- the table of pending futures ----------------------------------------------------------- */
 
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
 {
     return matchtag_table_find (&h->tags, idt_msg_matchtag (response));
-}
-
-/* The requested ids have arrived, or will not arrive. */
-static void settle (idt_future_t *f)
-{
-    if (f->ordered)
-        f->h->fluids_asked--;
-    f->ordered = false;
 }
 
 /* Stop expecting a response. */
@@ -37,7 +29,6 @@ static void retire (idt_future_t *f)
         return;
     matchtag_table_remove (&f->h->tags, f->tag);
     f->tag = 0;
-    settle (f);
     if (f->cb)
         handle_interest (f->h, -1);
 }
@@ -94,15 +85,22 @@ static void clear_result (idt_future_t *f)
     f->ready = false;
 }
 
+static void call_ended (idt_future_t *f)
+{
+    void (*ended) (idt_future_t * f) = f->ended;
+
+    f->ended = NULL;
+    if (ended)
+        ended (f);
+}
+
 static void fulfill (idt_future_t *f, const idt_msg_t *response, int errnum)
 {
+    assert (!f->ready && (response || errnum != 0));
     f->response = response;
     f->errnum = errnum;
     f->ready = true;
-    if (f->nids > 0 && response && errnum == 0)
-        generate_answered (f);
-    settle (f);
-    registration_answered (f, errnum);
+    call_ended (f);
     if (f->timer)
         idt_watcher_stop (f->timer);
     if (f->cb)
@@ -241,7 +239,7 @@ void idt_future_destroy (idt_future_t *f)
     int saved_errno = errno;
     unlist (f);
     retire (f);
-    registration_unheard (f);
+    call_ended (f);
     clear_result (f);
     const idt_msg_t *msg;
     while ((msg = fifo_pop (&f->later)))

@@ -1,109 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* generate.c - FLUIDs from the instance, over fluid.block
+/* generate.c - FLUIDs for a program: made from a shared page, prefetched, or requested by message (fluid.block)
  *
- * Request (big-endian): u32 count, u64 after (0: none). Response: repeated (u64 first, u32 n), each a run of n ids of
- * one millisecond and one generator. A response is valid if and only if (1) each run has at least one id and stays
- * within its millisecond, (2) each run begins above the last id of the run before it, and the first one above 'after',
- * and (3) the runs together have as many ids as were requested.
+ * Ids increase from call to call, because
+ * 1. each request requires ids above all that were received before, and the broker answers requests in their order;
+ * 2. while asynchronous requests are unanswered, the page is not used;
+ * 3. a request for other ids cancels the request for more to prefetch, and ids that were made another way, or may have
+ *    been, discard the prefetched ones, which are below them.
  */
-#include <endian.h>
+#include "config.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "libfluid/block.h"
+#include "libidtree/handle.h"
+#include "libidtree/id_block.h"
+#include "libpage/page_client.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "libidtree/private.h"
 
-#define REQUEST_SIZE 12
-#define RUN_SIZE 12
+#define PAGE_MOST FLUID_PER_MS /* ids of one call; larger calls go to the broker, which shares ids fairly */
+#define RETRY_US 1000000       /* microseconds to wait after a refusal */
+#define PATIENCE_US 5000000    /* microseconds without an answer, after which the page is requested again */
 
-struct id_run {
-    fluid_t first;
-    uint32_t n;
+struct prefetch {
+    struct id_block block;
+    idt_future_t *f;  /* the request for more; NULL: none */
+    uint32_t *parent; /* points to 1, but to 0 in a forked child */
 };
 
-static struct id_run run_read (const uint8_t *p)
-{
-    uint64_t first;
-    uint32_t n;
-
-    memcpy (&first, p, sizeof (first));
-    memcpy (&n, p + sizeof (first), sizeof (n));
-    return (struct id_run){ .first = be64toh (first), .n = be32toh (n) };
-}
-
-static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t after)
-{
-    uint32_t left = n;
-
-    if (size % RUN_SIZE != 0)
-        return false;
-    for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
-        struct id_run run = run_read (p);
-        if (run.n == 0 || run.n > left || run.n > FLUID_PER_MS - (run.first & FLUID_SEQUENCE_MAX) || run.first <= after)
-            return false;
-        after = run.first + (run.n - 1);
-        left -= run.n;
-    }
-    return left == 0;
-}
+/* --- messages -------------------------------------------------------------------------------- */
 
 /* Write the ids of a valid response. Returns the last one. */
 static fluid_t expand (const uint8_t *p, size_t size, fluid_t *ids)
 {
-    for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
-        struct id_run run = run_read (p);
+    for (const uint8_t *end = p + size; p < end; p += BLOCK_RUN_SIZE) {
+        struct id_run run = block_get_run (p);
         for (uint32_t i = 0; i < run.n; i++)
             *ids++ = run.first + i;
     }
     return ids[-1];
 }
 
-idt_future_t *generate_ask (idt_t *h, uint32_t n)
-{
-    uint8_t request[REQUEST_SIZE];
-    fluid_t last = h->last_fluid;
-
-    if (n == 0 || n > IDT_FLUID_MAX_COUNT)
-        return errset_null (EINVAL);
-    memcpy (request, &(uint32_t){ htobe32 (n) }, 4);
-    memcpy (request + 4, &(uint64_t){ htobe64 (last) }, 8);
-    idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, RPC_TYPED);
-    if (f) {
-        f->nids = n;
-        f->after = last;
-    }
-    return f;
-}
-
-idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
-{
-    prefetch_pass (h);
-    idt_future_t *f = generate_ask (h, n);
-    if (f && f->tag != 0) {
-        f->ordered = true;
-        h->fluids_asked++;
-    }
-    return f;
-}
-
 static void raise_last (idt_t *h, fluid_t last)
 {
-    if (last > h->last_fluid)
-        h->last_fluid = last;
+    if (last > h->ids.last)
+        h->ids.last = last;
 }
 
-void generate_answered (idt_future_t *f)
+/* The ids of a response that has arrived count even if the caller has not read it: from now on requested ids must be
+ * above them, since another broker may serve the next request.
+ */
+static void request_ended (idt_future_t *f)
 {
     const void *data;
     size_t size;
 
-    if (idt_msg_payload (f->response, &data, &size) < 0 || !answer_is_good (data, size, f->nids, f->after))
+    assert (f->nids > 0 && (!f->ordered || f->h->ids.asked > 0));
+    if (f->ordered)
+        f->h->ids.asked--;
+    if (!f->response || f->errnum != 0 || idt_msg_payload (f->response, &data, &size) < 0
+        || !block_is_answer (data, size, f->nids, f->after))
         return;
-    struct id_run run = run_read ((const uint8_t *)data + size - RUN_SIZE);
+    struct id_run run = block_get_run ((const uint8_t *)data + size - BLOCK_RUN_SIZE);
     raise_last (f->h, run.first + (run.n - 1));
+}
+
+/* As idt_fluid_generate_async (), but keeps the prefetched ids. */
+static idt_future_t *ask (idt_t *h, uint32_t n)
+{
+    uint8_t request[BLOCK_REQUEST_SIZE];
+    fluid_t last = h->ids.last;
+
+    if (n == 0 || n > IDT_FLUID_MAX_COUNT)
+        return errset_null (EINVAL);
+    block_put_request (request, n, last);
+    idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, RPC_TYPED);
+    if (f) {
+        f->nids = n;
+        f->after = last;
+        f->ended = request_ended;
+    }
+    return f;
+}
+
+static void learned (idt_future_t *f)
+{
+    const char *value;
+    json_t *o = NULL;
+
+    if (f->response && f->errnum == 0 && idt_msg_unpack (f->response, &o, NULL, "{s:s}", "value", &value) == 0)
+        connection_set_instance (f->h->connection, value);
+    json_decref (o);
+}
+
+/* The broker made ids, so it has joined an instance; ask it for the instance's UUID, once for each connection, if that is
+ * unknown.
+ */
+static void learn (idt_t *h)
+{
+    if (!handle_may_follow (h) || *connection_instance (h->connection) != '\0'
+        || (h->ids.learn && h->ids.learn->connection == h->connections))
+        return;
+    idt_future_destroy (h->ids.learn);
+    if ((h->ids.learn = idt_rpc (h, "attr.get", "{\"name\":\"instance.uuid\"}", IDT_NODEID_ANY, 0)))
+        h->ids.learn->ended = learned;
 }
 
 int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
@@ -113,27 +121,315 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
 
     if (idt_rpc_get_raw (f, &data, &size) < 0)
         return -1;
-    if (!answer_is_good (data, size, n, f->after))
+    if (!block_is_answer (data, size, n, f->after))
         return errset (EPROTO);
     fluid_t last = n > 0 ? expand (data, size, ids) : 0;
     raise_last (f->h, last);
-    connection_learn (f->h);
+    learn (f->h);
     return 0;
+}
+
+/* --- the page -------------------------------------------------------------------------------- */
+
+/* A client makes ids without a message from the page that its broker shares with it (idtree/page.h). The page is
+ * requested together with the second request for ids, so that a program that needs one id has no overhead. No call waits
+ * for it: it is used from the moment it arrives. It belongs to the broker of this connection and to this instance.
+ * Without a page, or if the page has no ids, ids are requested by message.
+ */
+static void page_drop (struct id_source *s)
+{
+    idt_page_close (s->page);
+    s->page = NULL;
+    if (s->page_fd >= 0)
+        close (s->page_fd);
+    s->page_fd = -1;
+}
+
+/* Use the page if it has arrived. */
+static void page_take (idt_t *h, uint64_t now_us)
+{
+    idt_page_t *page = page_answer (h->ids.page_fd);
+
+    if (!page && errno == EAGAIN)
+        return;
+    h->ids.page_fd = -1;
+    h->ids.page_wait_us = now_us + RETRY_US;
+    if (page && connection_is_of (h->connection, idt_page_instance (page)))
+        h->ids.page = page;
+    else
+        idt_page_close (page);
+}
+
+/* Ids are requested by message: try to attach to the broker's page, so that later ids need no message. Does not block;
+ * keeps errno.
+ */
+static void page_ask (idt_t *h)
+{
+    struct id_source *s = &h->ids;
+    int saved_errno = errno;
+
+    if ((h->flags & IDT_O_NOSHM) || h->lost)
+        return;
+    if (s->page_connection != h->connections) { /* an earlier connection may have been to another broker */
+        page_drop (s);
+        s->page_connection = h->connections;
+        s->page_requests = 0;
+        s->page_wait_us = 0;
+    }
+    if (!s->page && ++s->page_requests > 1) {
+        uint64_t now_us = clock_us (CLOCK_MONOTONIC);
+
+        if (s->page_fd >= 0)
+            page_take (h, now_us);
+        else if (now_us >= s->page_wait_us) {
+            s->page_fd = page_call (idt_get_uri (h));
+            s->page_wait_us = now_us + (s->page_fd < 0 ? RETRY_US : PATIENCE_US);
+        }
+        if (s->page_fd >= 0 && now_us >= s->page_wait_us)
+            page_drop (s);
+    }
+    errno = saved_errno;
+}
+
+/* Store 'n' new ids in 'ids' without a message. Returns whether that was possible; if not, the content of 'ids' is
+ * undefined. While asynchronous requests are unanswered, their ids must be below the ids of this call but do not exist
+ * yet. So the page is not used then, and this call becomes a request, too.
+ */
+static bool page_generate (idt_t *h, uint32_t n, fluid_t *ids)
+{
+    struct id_source *s = &h->ids;
+
+    if (!s->page || s->asked > 0 || n == 0 || n > PAGE_MOST || s->page_connection != h->connections)
+        return false;
+    int saved_errno = errno, got = idt_page_generate (s->page, s->last, n, ids);
+    if (got < 0 && errno == ESTALE) {
+        page_drop (s); /* the module may have been reloaded: request another page */
+        s->page_wait_us = 0;
+    }
+    if (got > 0)
+        s->last = ids[got - 1];
+    errno = saved_errno;
+    return got == (int)n;
+}
+
+/* --- prefetching ----------------------------------------------------------------------------- */
+
+/* id_block.h decides which ids may be given out, and when to request how many more. There is no thread and no timer: a
+ * call sends the request for more before it returns. The response stays in the socket, or the reactor reads it, until a
+ * call needs the ids.
+ */
+static uint64_t now (void)
+{
+    return clock_us (CLOCK_BOOTTIME);
+}
+
+/* A word that the kernel sets to 0 in a forked child. NULL with errno ENOTSUP or ENOMEM. */
+static uint32_t *parent_create (void)
+{
+    uint32_t *word = mmap (NULL, sizeof (*word), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (word == MAP_FAILED)
+        return NULL;
+    if (madvise (word, sizeof (*word), MADV_WIPEONFORK) < 0) {
+        munmap (word, sizeof (*word));
+        return errset_null (ENOTSUP);
+    }
+    *word = 1;
+    return word;
+}
+
+static void cancel (struct prefetch *p)
+{
+    idt_future_destroy (p->f);
+    p->f = NULL;
+    id_block_cancel (&p->block);
+}
+
+static void fail (struct prefetch *p, int errnum)
+{
+    id_block_failed (&p->block, now (), errnum == EPERM);
+    cancel (p);
+}
+
+/* Request more ids if it is time. */
+static void renew (idt_t *h, uint64_t now_us)
+{
+    struct prefetch *p = h->ids.prefetch;
+    uint32_t n = id_block_wants (&p->block, now_us);
+
+    if (n == 0)
+        return;
+    int saved_errno = errno;
+    page_ask (h);
+    id_block_asked (&p->block, now_us, n);
+    if (!(p->f = ask (h, n)))
+        fail (p, errno);
+    errno = saved_errno;
+}
+
+/* The request for more has ended. The loss of a connection does not count as a failure, since the next connection may
+ * work.
+ */
+static void receive (struct prefetch *p)
+{
+    if (p->f->lost)
+        cancel (p);
+    else if (idt_fluid_generate_get (p->f, p->block.asked, id_block_place (&p->block)) == 0) {
+        id_block_got (&p->block);
+        cancel (p);
+    }
+    else
+        fail (p, errno);
+}
+
+/* Wait for the request for more, if its ids will be enough for 'n'. Returns 1 if there may be more prefetched ids now,
+ * 0 if not, or -1 with errno EINTR.
+ */
+static int wait_for (struct prefetch *p, uint32_t n)
+{
+    uint64_t now_us = now ();
+
+    if (!id_block_will_do (&p->block, now_us, n))
+        return 0;
+    int rc = idt_future_wait (p->f, (double)(id_block_until_us (&p->block) - now_us) * 1e-3);
+    if (p->f->ready)
+        receive (p);
+    else if (rc < 0 && errno == EINTR)
+        return -1;
+    else
+        fail (p, ETIMEDOUT);
+    return 1;
+}
+
+/* Request 'n' ids that are not prefetched, and directly after them more to prefetch. */
+static int generate_now (idt_t *h, uint32_t n, fluid_t *ids)
+{
+    struct prefetch *p = h->ids.prefetch;
+
+    cancel (p);
+    page_ask (h);
+    idt_future_t *f = ask (h, n);
+    if (!f)
+        return -1;
+    renew (h, now ());
+    int rc = idt_fluid_generate_get (f, n, ids);
+    if (rc == 0)
+        id_block_skip (&p->block);
+    idt_future_destroy (f);
+    return rc;
+}
+
+/* As idt_fluid_generate (), from prefetched ids. Only for a handle that prefetches. */
+static int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids)
+{
+    struct prefetch *p = h->ids.prefetch;
+    uint64_t now_us = now ();
+
+    if (!*p->parent)
+        return errset (ENOTCONN);
+    if (n == 0 || n > IDT_FLUID_MAX_COUNT)
+        return errset (EINVAL);
+    while (!id_block_take (&p->block, now_us, n, ids)) {
+        int rc = wait_for (p, n);
+        if (rc <= 0)
+            return rc < 0 ? -1 : generate_now (h, n, ids);
+        now_us = now ();
+    }
+    renew (h, now_us);
+    return 0;
+}
+
+/* Ids above all that are prefetched or requested were requested: the prefetched ones are no longer given out. */
+static void prefetch_pass (idt_t *h)
+{
+    if (!h->ids.prefetch)
+        return;
+    cancel (h->ids.prefetch);
+    id_block_skip (&h->ids.prefetch->block);
+}
+
+static void prefetch_fini (idt_t *h)
+{
+    struct prefetch *p = h->ids.prefetch;
+
+    if (!p)
+        return;
+    cancel (p);
+    id_block_fini (&p->block);
+    munmap (p->parent, sizeof (*p->parent));
+    free (p);
+    h->ids.prefetch = NULL;
+}
+
+static struct prefetch *prefetch_create (uint32_t n, uint32_t max_age_ms)
+{
+    struct prefetch *p = calloc (1, sizeof (*p));
+
+    if (p && (p->parent = parent_create ())) {
+        if (id_block_init (&p->block, n, UINT64_C (1000) * max_age_ms, now ()) == 0)
+            return p;
+        munmap (p->parent, sizeof (*p->parent));
+    }
+    free (p);
+    return NULL;
+}
+
+int idt_fluid_prefetch (idt_t *h, uint32_t n, uint32_t max_age_ms)
+{
+    struct prefetch *p = NULL;
+
+    if (n > IDT_FLUID_MAX_COUNT || (n > 0 && max_age_ms == 0))
+        return errset (EINVAL);
+    if (handle_is_inline (h))
+        return errset (EDEADLK);
+    if (h->ids.prefetch && !*h->ids.prefetch->parent)
+        return errset (ENOTCONN);
+    if (n > 0 && !(p = prefetch_create (n, max_age_ms)))
+        return -1;
+    prefetch_fini (h);
+    if ((h->ids.prefetch = p))
+        renew (h, now ());
+    return 0;
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
+{
+    prefetch_pass (h);
+    idt_future_t *f = ask (h, n);
+    if (f && !f->ready) {
+        f->ordered = true;
+        h->ids.asked++;
+    }
+    return f;
 }
 
 int idt_fluid_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
-    if (attach_generate (h, n, ids)) {
+    if (page_generate (h, n, ids)) {
         prefetch_pass (h);
         return 0;
     }
-    if (h->prefetch)
+    if (h->ids.prefetch)
         return prefetch_generate (h, n, ids);
-    attach_work (h);
-    idt_future_t *f = generate_ask (h, n);
+    page_ask (h);
+    idt_future_t *f = ask (h, n);
     if (!f)
         return -1;
     int rc = idt_fluid_generate_get (f, n, ids);
     idt_future_destroy (f);
     return rc;
+}
+
+void generate_init (idt_t *h)
+{
+    h->ids.page_fd = -1;
+}
+
+void generate_fini (idt_t *h)
+{
+    idt_future_destroy (h->ids.learn);
+    prefetch_fini (h);
+    page_drop (&h->ids);
 }

@@ -3,7 +3,7 @@
 
 /* handle.c - a connection to a broker: when messages are read, and in which order they are dispatched
  *
- * private.h lists the rules. A turn handles the messages in the inbox, then messages that were read before; then it
+ * handle.h lists the rules. A turn handles the messages in the inbox, then messages that were read before; then it
  * reads once if the connection is readable. After BATCH messages other watchers run. Messages that callbacks send
  * during a turn are written at its end, with one system call.
  */
@@ -11,18 +11,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "libutil/errprintf.h"
-#include "libidtree/private.h"
-#include "libidtree/reactor/loop.h"
+#include "libidtree/handle.h"
+#include "libidtree/reactor.h"
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
 
-#define BATCH 64         /* messages of one turn */
-#define MAX_WAIT_MS 1e12 /* decades; less than the maximum of a time_t */
+#define BATCH 64 /* messages of one turn */
+#define LOST_EVENT "{\"stream\":\"\",\"from\":0,\"to\":0,\"reconnected\":true}"
 
 /* --- connection ----------------------------------------------------------------------------- */
 
@@ -58,24 +56,35 @@ static void fail_futures (idt_t *h, bool with_cb, int errnum)
     }
 }
 
-/* Futures with callbacks fail only when the inbox is empty, since it may contain their response. */
-void handle_lose (idt_t *h, int errnum)
+/* The connection is lost, or no other one was found: requests that wait for it fail with 'errnum'. Futures with callbacks
+ * fail only when the inbox is empty, since it may contain their response.
+ */
+static void end_connection (idt_t *h, int errnum)
 {
+    assert (errnum != 0);
     h->lost = h->untold = errnum;
     h->connections++;
     idt_watcher_destroy (h->io);
     h->io = NULL;
-    if (connection_may_follow (h))
-        attr_forget (h);
+    if (handle_may_follow (h))
+        h->ops->lost (h);
     fail_futures (h, false, errnum);
     handle_wake (h);
 }
 
+bool handle_seek (idt_t *h)
+{
+    if (!handle_may_follow (h))
+        return false;
+    connection_seek (h->connection);
+    return true;
+}
+
 static void lose (idt_t *h, int errnum)
 {
-    handle_lose (h, errnum);
-    if (connection_follows (h))
-        (void)connection_seek (h);
+    end_connection (h, errnum);
+    if (handle_follows (h))
+        (void)handle_seek (h);
 }
 
 /* The next message that was read before; NULL: no message is left, or the connection is lost. */
@@ -94,6 +103,12 @@ static void read_some (idt_t *h)
 {
     if (!h->lost && h->transport->fill && h->transport->fill (h->impl) < 0 && errno != EAGAIN)
         lose (h, errno);
+}
+
+/* Keep a message for the reactor. Returns 0, or -1 with errno ENOBUFS or ENOMEM; the caller still owns the message then. */
+static int keep (idt_t *h, const idt_msg_t *msg)
+{
+    return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
 }
 
 /* --- observers ------------------------------------------------------------------------------ */
@@ -141,10 +156,10 @@ static void dispatch (idt_t *h, const idt_msg_t *msg)
         break;
     case IDT_MSGTYPE_EVENT:
         show_event (h, msg);
-        service_dispatch (h, msg);
+        h->ops->dispatch (h, msg);
         break;
     case IDT_MSGTYPE_REQUEST:
-        service_dispatch (h, msg);
+        h->ops->dispatch (h, msg);
         if (h->transport->served)
             h->transport->served (h->impl);
         break;
@@ -170,7 +185,7 @@ static void tell_lost (idt_t *h)
     h->untold = 0;
     fail_futures (h, true, errnum);
     future_run_ready (h);
-    if (connection_follows (h) && (!h->lost || connection_is_sought (h)))
+    if (handle_follows (h) && (!h->lost || handle_is_sought (h)))
         return;
     if (h->lost_cb)
         h->lost_cb (h, errnum, h->lost_arg);
@@ -232,11 +247,6 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- waiting without the reactor ------------------------------------------------------------ */
 
-int handle_keep (idt_t *h, const idt_msg_t *msg)
-{
-    return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
-}
-
 /* Deliver a response to its future if that has no callback. Keep all other messages for the reactor. Unrefs 'msg'
  * unless it is kept.
  */
@@ -246,40 +256,13 @@ static void put_aside_new (idt_t *h, const idt_msg_t *msg)
     idt_future_t *f = is_response ? future_find (h, msg) : NULL;
 
     if (!is_response || (f && f->cb)) {
-        if (handle_keep (h, msg) == 0)
+        if (keep (h, msg) == 0)
             return;
         lose (h, ENOBUFS);
     }
     else if (f)
         future_deliver (f, msg);
     idt_msg_unref (msg);
-}
-
-int handle_poll (struct pollfd *pfd, double deadline_ms)
-{
-    struct timespec ts;
-    struct timespec *timeout = NULL;
-
-    if (deadline_ms >= 0) {
-        double left_ms = deadline_ms - clock_s (CLOCK_MONOTONIC) * 1e3;
-        left_ms = left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : left_ms;
-        ts.tv_sec = (time_t)(left_ms * 1e-3);
-        ts.tv_nsec = (long)((left_ms - ts.tv_sec * 1e3) * 1e6);
-        timeout = &ts;
-    }
-    int n = ppoll (pfd, 1, timeout, NULL);
-    if (n == 0)
-        errno = ETIMEDOUT;
-    if (n <= 0)
-        pfd->revents = 0;
-    return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* after a signal the caller checks and waits again */
-}
-
-double handle_sleep_until (bool asks, double deadline_ms)
-{
-    double ask_ms = asks ? clock_s (CLOCK_MONOTONIC) * 1e3 + HANDLE_ASK_MS : -1;
-
-    return asks && (deadline_ms < 0 || ask_ms < deadline_ms) ? ask_ms : deadline_ms;
 }
 
 /* Sleep until the connection is readable, or writable if output is queued; then read and write once. */
@@ -289,7 +272,7 @@ static int wait_io (idt_t *h, double deadline_ms)
 
     if (has_output (h))
         pfd.events |= POLLOUT;
-    if (handle_poll (&pfd, deadline_ms) < 0)
+    if (connection_poll (&pfd, deadline_ms) < 0)
         return -1;
     if (pfd.revents & POLLOUT)
         (void)flush_some (h);
@@ -315,10 +298,10 @@ static void find_lost (idt_t *h, int errnum)
 
 int handle_send (idt_t *h, const idt_msg_t *msg, bool typed)
 {
-    bool may_follow = typed ? connection_may_follow (h) : connection_follows (h);
+    bool may_follow = typed ? handle_may_follow (h) : handle_follows (h);
 
-    if (h->lost && (may_follow ? connection_seek (h) : connection_is_sought (h)))
-        return connection_hold (h, msg);
+    if (h->lost && (may_follow ? handle_seek (h) : handle_is_sought (h)))
+        return connection_hold (h->connection, msg);
     if (h->transport->send (h->impl, msg) < 0)
         return -1;
     if (h->depth > 0 || flush_some (h) == 0)
@@ -344,10 +327,10 @@ void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg)
 /* Wait for the connection, or for the next one. Returns 0, or -1 with errno set. */
 static int wait_once (idt_t *h, double deadline_ms)
 {
-    if (h->lost && !connection_is_sought (h))
+    if (h->lost && !handle_is_sought (h))
         return errset (h->lost);
-    double until_ms = handle_sleep_until (h->interrupt_cb != NULL, deadline_ms);
-    int rc = h->lost ? connection_wait (h, until_ms) : wait_io (h, until_ms);
+    double until_ms = connection_sleep_until (h->interrupt_cb != NULL, deadline_ms);
+    int rc = h->lost ? connection_wait (h->connection, until_ms) : wait_io (h, until_ms);
     if (rc < 0 && errno == ETIMEDOUT && until_ms != deadline_ms)
         rc = 0;
     if (rc == 0 && h->interrupt_cb && !h->interrupt_cb (h->interrupt_arg))
@@ -377,7 +360,7 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
 
 int idt_flush (idt_t *h)
 {
-    while (!h->lost || connection_is_sought (h)) {
+    while (!h->lost || handle_is_sought (h)) {
         if (!h->lost && flush_some (h) < 0)
             return -1;
         if (!h->lost && !has_output (h))
@@ -403,10 +386,12 @@ void handle_wake (idt_t *h)
 
 void handle_interest (idt_t *h, int change)
 {
+    assert (change >= 0 || h->interest > 0);
     h->interest += change;
     if (h->io)
         watcher_set_background (h->io, h->interest == 0);
-    connection_watch (h);
+    if (h->connection)
+        connection_watch (h->connection, h->interest > 0 ? h->reactor : NULL);
 }
 
 static int watch_io (idt_t *h)
@@ -437,30 +422,14 @@ static int watch (idt_t *h)
 
 static void unwatch (idt_t *h)
 {
-    connection_unwatch (h);
+    if (h->connection)
+        connection_watch (h->connection, NULL);
     idt_watcher_destroy (h->io);
     idt_watcher_destroy (h->wake);
     h->io = h->wake = NULL;
     if (h->owns_reactor)
         idt_reactor_destroy (h->reactor);
     h->reactor = NULL;
-}
-
-void handle_connected (idt_t *h)
-{
-    struct observer *o;
-
-    h->lost = 0;
-    if (h->reactor && watch_io (h) < 0) {
-        lose (h, errno);
-        return;
-    }
-    handle_interest (h, 0);
-    TAILQ_FOREACH (o, &h->observers, link)
-        o->connected_cb (o->arg);
-    if (h->depth == 0)
-        (void)flush_some (h);
-    handle_wake (h);
 }
 
 int idt_set_reactor (idt_t *h, idt_reactor_t *r)
@@ -496,62 +465,132 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg)
     h->lost_arg = arg;
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- what the connection calls ------------------------------------------------------------- */
 
-int idt_handle_set_module (idt_t *h, const char *name)
+static int begin_cb (struct connector *dial, void *arg)
 {
-    char *copy = strdup (name);
+    idt_t *h = arg;
 
-    if (!copy)
-        return -1;
-    free (h->module);
-    h->module = copy;
-    return 0;
+    return h->ops->connecting (h, dial);
 }
 
-void idt_close (idt_t *h)
+/* Whether the future of a request no longer exists. */
+static bool is_over_cb (const idt_msg_t *msg, void *arg)
 {
-    if (!h)
-        return;
-    int saved_errno = errno;
-    connection_forget (h);
-    prefetch_fini (h);
-    attach_fini (h);
+    idt_t *h = arg;
+    uint32_t tag = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_matchtag (msg) : 0;
+
+    return tag != 0 && !matchtag_table_find (&h->tags, tag);
+}
+
+/* Put an event.lost in the inbox: events were missed while the handle was not connected, and it is unknown which. */
+static int keep_lost_event (idt_t *h)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+
+    if (msg && idt_msg_set_topic (msg, "event.lost") == 0 && idt_msg_set_string (msg, LOST_EVENT) == 0
+        && keep (h, msg) == 0)
+        return 0;
+    idt_msg_unref (msg);
+    return -1;
+}
+
+static int arrived_cb (struct connector *dial, void *arg)
+{
+    idt_t *h = arg;
+    int rc = h->ops->misses_events (h) ? keep_lost_event (h) : 0;
+    const idt_msg_t *msg;
+
+    while (rc == 0 && (msg = connector_early (dial)))
+        if ((rc = keep (h, msg)) < 0)
+            idt_msg_unref (msg);
+    return rc;
+}
+
+static void connected_cb (void *arg)
+{
+    idt_t *h = arg;
+    struct observer *o;
+
+    assert (h->lost && !h->io);
+    h->lost = 0;
+    if (h->reactor && watch_io (h) < 0)
+        lose (h, errno);
+    else {
+        handle_interest (h, 0);
+        TAILQ_FOREACH (o, &h->observers, link)
+            o->connected_cb (o->arg);
+        if (h->depth == 0)
+            (void)flush_some (h);
+        handle_wake (h);
+    }
+    h->ops->connected (h);
+}
+
+static void failed_cb (int errnum, void *arg)
+{
+    end_connection (arg, errnum);
+}
+
+void handle_set_connection (idt_t *h, struct connection *c, int flags)
+{
+    static const struct connection_ops ops = {
+        .begin = begin_cb,
+        .is_over = is_over_cb,
+        .arrived = arrived_cb,
+        .connected = connected_cb,
+        .failed = failed_cb,
+    };
+
+    h->connection = c;
+    h->flags = flags;
+    connection_set_ops (c, &ops, h);
+}
+
+const char *idt_get_uri (const idt_t *h)
+{
+    return h->connection ? connection_uri (h->connection) : NULL;
+}
+
+const char *idt_lost_error (const idt_t *h)
+{
+    if (!h->lost)
+        return NULL;
+    return h->connection && *connection_error (h->connection) ? connection_error (h->connection) : strerror (h->lost);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+void handle_destroy (idt_t *h)
+{
+    const idt_msg_t *msg;
+
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
-    service_fini (h);
-    json_decref (h->attrs);
-    const idt_msg_t *msg;
     while ((msg = fifo_pop (&h->inbox)))
         idt_msg_unref (msg);
     fifo_fini (&h->inbox);
     matchtag_table_fini (&h->tags);
-    bonds_fini (h);
-    connection_destroy (h);
     h->transport->destroy (h->impl);
     freelist_fini (&h->futures);
     msg_pool_let_go (h->pool);
-    free (h->module);
     free (h);
-    errno = saved_errno;
 }
 
-idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
+idt_t *handle_create (const struct idt_transport *transport, void *impl, const struct handle_ops *ops)
 {
     idt_t *h = calloc (1, sizeof (*h));
 
-    if (!h || !(h->attrs = json_object ())) {
-        free (h);
-        return errset_null (ENOMEM);
-    }
+    if (!h)
+        return NULL;
     h->transport = transport;
     h->impl = impl;
+    h->ops = ops;
+    h->flags = IDT_O_NORECONNECT | IDT_O_NOSHM;
     h->connections = 1;
     h->pool = msg_pool_create (); /* if this fails, requests come from malloc () */
     freelist_init (&h->futures, sizeof (struct idt_future));
-    TAILQ_INIT (&h->bonds);
     TAILQ_INIT (&h->ready);
-    TAILQ_INIT (&h->handlers);
     TAILQ_INIT (&h->observers);
     return h;
 }

@@ -13,7 +13,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "libidtree/private.h"
+#include "libidtree/handle.h"
 #include "test/test_server.h"
 #include "test/tap.h"
 

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/json_build.h"
-#include "libidtree/private.h"
+#include <idtree/rpc.h>
+
+#include "libidtree/json.h"
 #include "libjsonview/jsonview.h"
 #include "libutil/errprintf.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libidtree/private.h"
+#include "libidtree/handle.h"
 #include "broker/module/mailbox.h"
 #include "test/tap.h"
 

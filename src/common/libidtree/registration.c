@@ -13,11 +13,12 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/private.h"
+#include "libidtree/handle.h"
 #include "libutil/base64.h"
 
 #define SUBSCRIBE "event.subscribe"
@@ -34,8 +35,8 @@ struct registration {
 static void registration_destroy (idt_t *h, struct registration *b)
 {
     if (b->f)
-        b->f->bond = NULL;
-    TAILQ_REMOVE (&h->bonds, b, link);
+        b->f->ended = NULL;
+    TAILQ_REMOVE (&h->registrations, b, link);
     idt_msg_unref (b->request);
     free (b);
 }
@@ -48,7 +49,7 @@ static struct registration *registration_create (idt_t *h, const char *topic, co
         return NULL;
     if ((b->request = idt_msg_create (IDT_MSGTYPE_REQUEST)) && idt_msg_set_topic (b->request, topic) == 0
         && idt_msg_set_string (b->request, text) == 0) {
-        TAILQ_INSERT_TAIL (&h->bonds, b, link);
+        TAILQ_INSERT_TAIL (&h->registrations, b, link);
         return b;
     }
     idt_msg_unref (b->request);
@@ -60,42 +61,32 @@ static struct registration *registration_find (const idt_t *h, const char *topic
 {
     struct registration *b;
 
-    TAILQ_FOREACH (b, &h->bonds, link)
+    TAILQ_FOREACH (b, &h->registrations, link)
         if (strcmp (idt_msg_topic (b->request), topic) == 0 && strcmp (idt_msg_string (b->request), text) == 0)
             return b;
     return NULL;
 }
 
-void registration_answered (idt_future_t *f, int errnum)
+/* The request succeeded or failed, or its future is destroyed unanswered. */
+static void request_ended (idt_future_t *f)
 {
-    struct registration *b = f->bond;
+    struct registration *b = f->registration;
 
-    if (!b)
-        return;
-    f->bond = NULL;
+    assert (b->f == f);
     b->f = NULL;
-    if (errnum != 0)
+    if (f->errnum != 0)
         registration_destroy (f->h, b);
-}
-
-void registration_unheard (idt_future_t *f)
-{
-    struct registration *b = f->bond;
-
-    if (!b)
-        return;
-    if (f->h->lost) /* a message that waits for a connection and has no future is not sent */
+    else if (!f->ready && f->h->lost) /* a message that waits for a connection and has no future is not sent */
         b->connection = 0;
-    registration_answered (f, 0);
 }
 
 /* --- all registrations of a handle ---------------------------------------------------------- */
 
-int bonds_say_again (idt_t *h, struct connector *dial)
+int registration_repeat (idt_t *h, struct connector *dial)
 {
     struct registration *b;
 
-    TAILQ_FOREACH (b, &h->bonds, link) {
+    TAILQ_FOREACH (b, &h->registrations, link) {
         if (b->f)
             continue;
         if (connector_ask (dial, b->request) < 0)
@@ -105,11 +96,11 @@ int bonds_say_again (idt_t *h, struct connector *dial)
     return 0;
 }
 
-void bonds_say_late (idt_t *h)
+void registration_repeat_late (idt_t *h)
 {
     struct registration *b;
 
-    TAILQ_FOREACH (b, &h->bonds, link) {
+    TAILQ_FOREACH (b, &h->registrations, link) {
         if (b->f || b->connection == h->connections)
             continue;
         b->connection = h->connections;
@@ -117,20 +108,20 @@ void bonds_say_late (idt_t *h)
     }
 }
 
-bool bonds_subscribed (const idt_t *h)
+bool registration_subscribed (const idt_t *h)
 {
     struct registration *b;
 
-    TAILQ_FOREACH (b, &h->bonds, link)
+    TAILQ_FOREACH (b, &h->registrations, link)
         if (strcmp (idt_msg_topic (b->request), SUBSCRIBE) == 0)
             return true;
     return false;
 }
 
-void bonds_fini (idt_t *h)
+void registration_fini (idt_t *h)
 {
-    while (!TAILQ_EMPTY (&h->bonds))
-        registration_destroy (h, TAILQ_FIRST (&h->bonds));
+    while (!TAILQ_EMPTY (&h->registrations))
+        registration_destroy (h, TAILQ_FIRST (&h->registrations));
 }
 
 /* --- add and remove ------------------------------------------------------------------------- */
@@ -148,7 +139,7 @@ static char *name_text (const char *key, const char *name)
 
 static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
 {
-    bool lasting = connection_may_follow (h);
+    bool lasting = handle_may_follow (h);
     struct registration *b = lasting ? registration_create (h, topic, text) : NULL;
 
     if (lasting && !b)
@@ -157,7 +148,8 @@ static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
     if (f && b) {
         b->f = f;
         b->connection = f->connection;
-        f->bond = b;
+        f->registration = b;
+        f->ended = request_ended;
     }
     else if (b)
         registration_destroy (h, b);
@@ -176,7 +168,7 @@ static void end_unconnected (idt_t *h, struct registration *b)
     else {
         registration_destroy (h, b);
         if (current)
-            connection_retell (h);
+            connection_restart (h->connection);
     }
 }
 

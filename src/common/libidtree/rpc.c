@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libidtree/handle.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
-#include "libidtree/private.h"
 
 /* --- requests ------------------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
         idt_msg_set_flag (request, IDT_MSGFLAG_STREAMING);
         f->streaming = true;
     }
-    if (f->h->lost && !connection_is_sought (f->h))
+    if (f->h->lost && !handle_is_sought (f->h))
         return errset (f->h->lost); /* waiting futures have already failed; nothing would end this one */
     f->connection = f->h->connections;
     if ((f->tag = matchtag_table_add (&f->h->tags, f)) == 0)
@@ -58,13 +59,13 @@ static idt_future_t *try_send (idt_t *h, idt_msg_t *request, int flags)
  */
 static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
 {
-    bool may = flags & RPC_TYPED ? connection_may_follow (h) : connection_follows (h);
+    bool may = flags & RPC_TYPED ? handle_may_follow (h) : handle_follows (h);
 
     if (may && h->lost)
-        (void)connection_seek (h);
+        (void)handle_seek (h);
     bool was_lost = h->lost != 0;
     idt_future_t *f = try_send (h, request, flags);
-    if (!f && may && !was_lost && h->lost && connection_seek (h))
+    if (!f && may && !was_lost && h->lost && handle_seek (h))
         f = try_send (h, request, flags);
     return f;
 }

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "libidtree/private.h"
+#include "libidtree/handle.h"
 #include "test/test_server.h"
 #include "test/tap.h"
 

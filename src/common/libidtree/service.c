@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - the handlers of a handle: which one receives a request or event
+/* service.c - requests and events that reach a handle: which handler receives them, and responses
  *
  * Tables are searched in the order in which they were added, and the first row that matches receives the message. Then
- * the methods that every module has (builtin.c) are searched. A request that no handler takes is answered with ENOSYS,
+ * the methods that every module has are searched. A request that no handler takes is answered with ENOSYS,
  * so that the requester does not wait in vain.
  */
+#include "config.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#include "libidtree/private.h"
+#include "libidtree/handle.h"
+#include "libidtree/json.h"
 #include "libmsg/access.h"
+#include "libutil/errprintf.h"
 
+#define ROUTE_SHOWN 8              /* characters of each hop's UUID in the response to a ping */
 #define LARGE_FACTOR 4             /* for IDT_HANDLER_LARGE, as documented in handle.h */
 #define MAX_VALUES 2048            /* of a JSON text; reading it blocks other requests for about 1 ms */
 #define FEW_BYTES (2 * MAX_VALUES) /* a text of this size cannot contain MAX_VALUES values */
@@ -25,6 +32,274 @@ struct handler_table {
     void *arg;
     TAILQ_ENTRY (handler_table) link;
 };
+
+/* --- responses ------------------------------------------------------------------------------- */
+
+/* A request with NORESPONSE gets no response. Every other request gets one: if the intended response cannot be made or
+ * sent, an error response replaces it. All responses go through answer_new ().
+ */
+static bool wants_response (const idt_msg_t *request)
+{
+    return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
+}
+
+/* If the text cannot be set, the error is still sent. */
+static idt_msg_t *make_error (const idt_msg_t *request, int errnum, const char *text)
+{
+    idt_msg_t *response = idt_msg_respond (request, (uint32_t)errnum);
+
+    if (response)
+        (void)idt_msg_set_string (response, text);
+    return response;
+}
+
+/* Send an error response instead of the intended one. Returns -1; errno stays as it was, or becomes EIO if it was 0. */
+static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
+{
+    int errnum = errno > 0 ? errno : EIO;
+    idt_error_t text;
+
+    errprintf (&text, "the response cannot be made: %s", why);
+    idt_msg_t *response = make_error (request, errnum, text.text);
+    if (response)
+        (void)idt_send (h, response);
+    idt_msg_unref (response);
+    return errset (errnum);
+}
+
+/* Send 'response' (stolen). NULL: it could not be made; errno is the reason. */
+static int answer_new (idt_t *h, const idt_msg_t *request, idt_msg_t *response)
+{
+    int rc = response ? idt_send (h, response) : -1;
+
+    idt_msg_unref (response);
+    return rc < 0 ? answer_failed (h, request, strerror (errno)) : 0;
+}
+
+int idt_respond_raw (idt_t *h, const idt_msg_t *request, const void *data, size_t size)
+{
+    if (!wants_response (request))
+        return 0;
+    idt_msg_t *response = idt_msg_respond (request, 0);
+    if (response && idt_msg_set_payload (response, data, size) < 0) {
+        idt_msg_unref (response);
+        response = NULL;
+    }
+    return answer_new (h, request, response);
+}
+
+int idt_respond (idt_t *h, const idt_msg_t *request, const char *s)
+{
+    return idt_respond_raw (h, request, s, s ? strlen (s) + 1 : 0);
+}
+
+int idt_respond_error (idt_t *h, const idt_msg_t *request, int errnum, const char *text)
+{
+    assert (errnum > 0);
+    return wants_response (request) ? answer_new (h, request, make_error (request, errnum, text)) : 0;
+}
+
+int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...)
+{
+    idt_error_t error;
+    va_list ap;
+
+    va_start (ap, fmt);
+    char *s = json_vpack_text (&error, fmt, ap);
+    va_end (ap);
+    if (!s) {
+        if (errno == EINVAL) /* EINVAL would blame the requester */
+            errno = EPROTO;
+        return wants_response (request) ? answer_failed (h, request, error.text) : -1;
+    }
+    int rc = idt_respond (h, request, s);
+    free (s);
+    return rc;
+}
+
+/* --- the methods that every module has without code of its own (RFC 5) ----------------------- */
+
+/* The hops of a request, oldest first: "98f3bf69!ae4a1b51!7bd090de". */
+static json_t *route_text (const idt_msg_t *msg)
+{
+    char text[IDT_MSG_MAX_ROUTES * (ROUTE_SHOWN + 1) + 1];
+    size_t len = 0;
+
+    /* This fits: a message has at most IDT_MSG_MAX_ROUTES hops. */
+    for (unsigned i = idt_msg_route_count (msg); i > 0; i--) {
+        if (len > 0)
+            text[len++] = '!';
+        memcpy (text + len, idt_msg_route_at (msg, i - 1), ROUTE_SHOWN);
+        len += ROUTE_SHOWN;
+    }
+    return json_stringn (text, len);
+}
+
+/* The text of an object with the members of 'more' added; the two must have no key in common. NULL: out of memory. */
+static char *join_objects (const char *text, const json_t *o, const json_t *more)
+{
+    char *end = json_dumps (more, JSON_COMPACT), *joined = NULL;
+    size_t len = (size_t)(strrchr (text, '}') - text);
+
+    if (end && (joined = malloc (len + strlen (end) + 1))) {
+        memcpy (joined, text, len);
+        joined[len] = json_object_size (o) > 0 ? ',' : ' ';
+        strcpy (joined + len + 1, end + 1);
+    }
+    free (end);
+    return joined;
+}
+
+static bool have_common (json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (a, key, value)
+        if (json_object_get (b, key))
+            return true;
+    return false;
+}
+
+/* Respond with the request's object and 'more'. Unless both have a key in common, the request's text is not formatted
+ * again.
+ */
+static void send_back (idt_t *h, const idt_msg_t *msg, json_t *o, json_t *more)
+{
+    char *text = NULL;
+
+    if (more && have_common (more, o))
+        text = json_object_update (o, more) == 0 ? json_dumps (o, JSON_COMPACT) : NULL;
+    else if (more)
+        text = join_objects (idt_msg_string (msg), o, more);
+    if (text)
+        (void)idt_respond (h, msg, text);
+    else
+        (void)idt_respond_error (h, msg, ENOMEM, NULL);
+    free (text);
+}
+
+/* Respond with the request's object, and with its route, sender and this broker's rank. */
+static void ping_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct idt_cred cred = idt_msg_cred (msg);
+    idt_error_t error;
+    uint32_t rank;
+    json_t *o, *more;
+
+    if (!(o = idt_msg_json (msg, &error)))
+        (void)idt_respond_error (h, msg, EPROTO, error.text);
+    else if (idt_get_rank (h, &rank) < 0)
+        (void)idt_respond_error (h, msg, errno, "the rank of this broker is not known");
+    else {
+        more = json_pack ("{s:o s:I s:I s:I}", "route", route_text (msg), "userid", (json_int_t)cred.userid, "rolemask",
+                          (json_int_t)cred.rolemask, "rank", (json_int_t)rank);
+        send_back (h, msg, o, more);
+        json_decref (more);
+    }
+    json_decref (o);
+}
+
+static double seconds (struct timeval tv)
+{
+    return tv.tv_sec + tv.tv_usec * 1e-6;
+}
+
+/* Whose usage is requested: {"who":s} as in Flux. The default is "thread", the module's thread. */
+static int parse_who (const char *name, int *who)
+{
+    static const struct {
+        const char *name;
+        int who;
+    } all[] = { { "self", RUSAGE_SELF }, { "children", RUSAGE_CHILDREN }, { "thread", RUSAGE_THREAD } };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        if (strcmp (name, all[i].name) == 0) {
+            *who = all[i].who;
+            return 0;
+        }
+    return -1;
+}
+
+static int read_who (idt_t *h, const idt_msg_t *msg, int *who)
+{
+    const char *name = "thread";
+    idt_error_t error;
+    json_t *o = NULL;
+    int rc;
+
+    if (idt_msg_string (msg) && idt_msg_unpack (msg, &o, &error, "{s?s}", "who", &name) < 0) {
+        (void)idt_respond_error (h, msg, EPROTO, error.text);
+        return -1;
+    }
+    if ((rc = parse_who (name, who)) < 0) {
+        errsetf (&error, EINVAL, "who must be self, children or thread, not \"%.64s\"", name);
+        (void)idt_respond_error (h, msg, EINVAL, error.text);
+    }
+    json_decref (o);
+    return rc;
+}
+
+/* An inline module runs in the broker's thread, so its usage includes the broker's. */
+static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct rusage ru;
+    int who;
+
+    if (read_who (h, msg, &who) < 0)
+        return;
+    if (getrusage (who, &ru) < 0) {
+        (void)idt_respond_error (h, msg, errno, NULL);
+        return;
+    }
+    (void)idt_respond_pack (h, msg, "{s:f s:f s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "utime",
+                            seconds (ru.ru_utime), "stime", seconds (ru.ru_stime), "maxrss", (json_int_t)ru.ru_maxrss,
+                            "ixrss", (json_int_t)ru.ru_ixrss, "idrss", (json_int_t)ru.ru_idrss, "isrss",
+                            (json_int_t)ru.ru_isrss, "minflt", (json_int_t)ru.ru_minflt, "majflt",
+                            (json_int_t)ru.ru_majflt, "nswap", (json_int_t)ru.ru_nswap, "inblock",
+                            (json_int_t)ru.ru_inblock, "oublock", (json_int_t)ru.ru_oublock, "msgsnd",
+                            (json_int_t)ru.ru_msgsnd, "msgrcv", (json_int_t)ru.ru_msgrcv, "nsignals",
+                            (json_int_t)ru.ru_nsignals, "nvcsw", (json_int_t)ru.ru_nvcsw, "nivcsw",
+                            (json_int_t)ru.ru_nivcsw);
+}
+
+/* No figures, and none that are added up over ranks. */
+static void no_figures_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    (void)idt_respond (h, msg, "{}");
+}
+
+static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    (void)idt_respond (h, msg, NULL);
+}
+
+/* A client disconnected. A module that keeps state for its clients has its own handler. */
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+}
+
+static const struct idt_handler_spec builtin[] = {
+    { IDT_MSGTYPE_REQUEST, "ping", ping_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "rusage", rusage_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "stats-get", no_figures_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "stats-clear", stats_clear_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "metrics", no_figures_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "disconnect", disconnect_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* The handler for METHOD of a module's NAME.METHOD; NULL: no built-in method has this name. */
+static const struct idt_handler_spec *builtin_find (const char *method)
+{
+    for (const struct idt_handler_spec *row = builtin; row->topic; row++) {
+        if (strcmp (row->topic, method) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+/* --- dispatch -------------------------------------------------------------------------------- */
 
 static bool topic_matches (const char *pattern, const char *topic)
 {
@@ -229,4 +504,15 @@ void service_fini (idt_t *h)
 void idt_handle_set_max_json (idt_t *h, size_t size)
 {
     h->max_json = size;
+}
+
+int idt_handle_set_module (idt_t *h, const char *name)
+{
+    char *copy = strdup (name);
+
+    if (!copy)
+        return -1;
+    free (h->module);
+    h->module = copy;
+    return 0;
 }

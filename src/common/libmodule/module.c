@@ -8,7 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libmodule/module.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"

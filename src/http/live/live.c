@@ -12,7 +12,7 @@
 #include "http/live/feed.h"
 #include "http/live/live.h"
 #include "http/live/tree_watch.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/clock.h"
 
 #define LINES_SECOND 50 /* of the log */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "http/live/rank_rows.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 
 /* --- values --------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "modules/compressor/service.h"
 
 #define IDS_MAX 65536 /* the most ids or UUIDs of a request */

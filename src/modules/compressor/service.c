@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libcompressor/space.h"
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/service.h"

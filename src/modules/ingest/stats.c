@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* stats.c - the counters of a rank: job-ingest.stats-get, job-ingest.metrics */
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libmodule/module.h"
 #include "modules/ingest/service.h"
 

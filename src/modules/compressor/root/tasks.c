@@ -10,7 +10,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
 

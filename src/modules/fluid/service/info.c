@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libmodule/module.h"
 #include "libutil/clock.h"
 #include "libutil/text.h"

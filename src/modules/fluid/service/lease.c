@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <syslog.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"

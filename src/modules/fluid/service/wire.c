@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
 #include "modules/fluid/service/wire.h"

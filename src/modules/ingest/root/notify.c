@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/json_build.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/ingest/root/private.h"

@@ -4,7 +4,7 @@
 /* id_block_test.c - prefetched ids: which are given out and until when, and how many are requested */
 #include <string.h>
 
-#include "libidtree/block/id_block.h"
+#include "libidtree/id_block.h"
 #include "test/tap.h"
 
 #define AGE_US UINT64_C (1000000)

@@ -8,13 +8,13 @@
  * because responses of different instances must not be mixed. Last, it sends the requests that were made
  * over the lost connection and must be repeated. The connection is ready when all of these have been answered.
  */
-#ifndef LIBIDTREE_CONNECT_CONNECTOR_H
-#define LIBIDTREE_CONNECT_CONNECTOR_H
+#ifndef LIBIDTREE_CONNECTOR_H
+#define LIBIDTREE_CONNECTOR_H
 
 #include <idtree/error.h>
 #include <idtree/msg.h>
 
-#include "libidtree/connect/uris.h"
+#include "libidtree/reconnect.h"
 #include "libmsg/stream.h"
 
 #define CONNECTOR_RETRY_MS 10.     /* to wait if there is no descriptor to wait for */
@@ -58,4 +58,4 @@ const char *connector_instance (const struct connector *d);
 const idt_msg_t *connector_early (struct connector *d);
 void connector_take (struct connector *d, int *fd, struct msg_stream **stream);
 
-#endif /* LIBIDTREE_CONNECT_CONNECTOR_H */
+#endif /* LIBIDTREE_CONNECTOR_H */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* loop.h - functions of the reactor beyond reactor.h, for the project's own use. Not installed.
+/* reactor.h - functions of the reactor beyond idtree/reactor.h, for the project's own use. Not installed.
  *
  * A view is a reactor that shares the loop of another one; each of several objects on a thread can have its own.
  * Watchers of a view are watchers of the loop. Before each callback of such a watcher the view's owner is notified, so
  * that it knows which object the event belongs to. A view cannot be run; idt_reactor_stop () on a view calls the
  * owner's stop ().
  */
-#ifndef LIBIDTREE_LOOP_H
-#define LIBIDTREE_LOOP_H
+#ifndef LIBIDTREE_REACTOR_H
+#define LIBIDTREE_REACTOR_H
 
 #include <stdbool.h>
 
@@ -41,4 +41,4 @@ void idt_view_pause (idt_reactor_t *view, bool paused);
 
 #pragma GCC visibility pop
 
-#endif /* LIBIDTREE_LOOP_H */
+#endif /* LIBIDTREE_REACTOR_H */

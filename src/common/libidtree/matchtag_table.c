@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libidtree/tags/matchtag_table.h"
+#include "libidtree/matchtag_table.h"
 
 #define MATCHTAG_TABLE_FIRST_SIZE 16
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "libidtree/reactor/loop.h"
+#include "libidtree/reactor.h"
 #include "libutil/clock.h"
 #include "test/tap.h"
 

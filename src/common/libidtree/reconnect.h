@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reconnect.h - which broker is tried when, and for how long, after a connection is lost and for the first connection
+/* reconnect.h - a list of broker URIs: which one is tried when, and for how long, after a connection is lost and for the
+ * first connection
  *
  * A core: the caller passes in the time (CLOCK_MONOTONIC in milliseconds) and the result of each attempt.
  *
@@ -14,12 +15,44 @@
  *    immediately if all brokers of a round return errors that waiting does not change: they belong to another instance,
  *    or refuse this user.
  */
-#ifndef LIBIDTREE_CONNECT_RECONNECT_H
-#define LIBIDTREE_CONNECT_RECONNECT_H
+#ifndef LIBIDTREE_RECONNECT_H
+#define LIBIDTREE_RECONNECT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/un.h>
+
+#include <idtree/error.h>
+
+/* --- the list ------------------------------------------------------------------------------- */
+
+/* A URI is local://PATH, or local://PATH?rank=RANK for one of the ranks that a process hosts (protocol.md section 2).
+ * Blanks and commas separate URIs only if another URI begins after them, so a path may contain both.
+ */
+#define URIS_MAX 16 /* of one list */
+
+struct uri {
+    char *text; /* as the caller wrote it */
+    struct sockaddr_un socket;
+    bool has_rank;
+    uint32_t rank;
+};
+
+struct uris {
+    struct uri uri[URIS_MAX];
+    size_t count; /* at least 1 */
+};
+
+/* Parse a list into '*u'; free it with uris_fini (). Returns 0, or -1 with '*u' empty and errno EINVAL (the reason is
+ * in 'errp') or ENOMEM.
+ */
+int uris_parse (struct uris *u, const char *text, idt_error_t *errp);
+
+/* Keeps errno. */
+void uris_fini (struct uris *u);
+
+/* --- the attempts --------------------------------------------------------------------------- */
 
 #define RECONNECT_PAUSE_MIN_MS 20.
 #define RECONNECT_PAUSE_MAX_MS 2000.
@@ -59,4 +92,4 @@ bool reconnect_failed (struct reconnect *r, double now_ms, int errnum);
 /* The connection was made. */
 void reconnect_succeeded (struct reconnect *r, double now_ms);
 
-#endif /* LIBIDTREE_CONNECT_RECONNECT_H */
+#endif /* LIBIDTREE_RECONNECT_H */

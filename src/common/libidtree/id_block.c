@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/block/id_block.h"
+#include "libidtree/id_block.h"
 
 static uint32_t least (uint32_t a, uint32_t b)
 {

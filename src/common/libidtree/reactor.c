@@ -5,17 +5,30 @@
  *
  * libev's watchers are structs that share their first members; struct idt_watcher holds any of them in a union. A
  * background watcher is removed from libev's count of active watchers while it is started.
+ *
+ * libev's timers neither have a resolution of one microsecond nor include the time in which the host was suspended, as
+ * alarms do. All alarms of a loop share one timerfd. They form a binary heap whose places count from 1: the children of
+ * place i are 2i and 2i + 1. The timerfd is set to the first alarm or to an earlier time: a wakeup that is too early
+ * needs less time than setting the timerfd each time an alarm is postponed. If the timerfd would fire PUT_OFF_US or more
+ * too early, it is set again, so that an alarm that is postponed again and again does not wake the process.
  */
 #include <assert.h>
 #include <errno.h>
 #include <ev.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
-#include "libidtree/reactor/alarm.h"
-#include "libidtree/reactor/loop.h"
+#include "libidtree/reactor.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
+
+#define ALARM_NEVER UINT64_MAX /* a time that never comes */
+#define MIN_ROOM 16
+#define PUT_OFF_US 500000
 
 enum kind {
     KIND_FD,
@@ -23,6 +36,22 @@ enum kind {
     KIND_PREPARE,
     KIND_IDLE,
     KIND_ALARM,
+};
+
+struct alarm {
+    uint64_t at_us; /* CLOCK_BOOTTIME */
+    size_t place;   /* in the heap; 0: not set */
+};
+
+/* The alarms of a loop. */
+struct alarms {
+    struct alarm **heap;
+    size_t room; /* places, including the unused place 0 */
+    size_t members;
+    size_t count;
+    uint64_t armed_us; /* time of the timerfd; 0 while due alarms are being called, after which it is set */
+    int fd;
+    ev_io io; /* watches 'fd' while an alarm is set, and so keeps the loop running */
 };
 
 struct idt_reactor {
@@ -33,9 +62,7 @@ struct idt_reactor {
     bool paused;                     /* a view whose watchers are held when they fire */
     TAILQ_HEAD (, idt_watcher) held; /* of a view */
     idt_reactor_t *root;             /* the reactor that owns the loop */
-    /* used by a root only, from its first alarm on */
-    struct alarms *alarms;
-    ev_io alarm_io;
+    struct alarms *alarms;           /* of a root; NULL: no alarm was made */
 };
 
 struct idt_watcher {
@@ -60,7 +87,89 @@ struct idt_watcher {
 
 _Static_assert((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits must equal libev's");
 
-static void alarm_stop (idt_watcher_t *w);
+/* --- alarms ------------------------------------------------------------------------------ */
+
+static void put (struct alarms *as, struct alarm *a, size_t place)
+{
+    as->heap[place] = a;
+    a->place = place;
+}
+
+static void rise (struct alarms *as, struct alarm *a, size_t place)
+{
+    for (; place > 1 && as->heap[place / 2]->at_us > a->at_us; place /= 2)
+        put (as, as->heap[place / 2], place);
+    put (as, a, place);
+}
+
+static void sink (struct alarms *as, struct alarm *a, size_t place)
+{
+    size_t child;
+
+    while ((child = 2 * place) <= as->count) {
+        if (child < as->count && as->heap[child + 1]->at_us < as->heap[child]->at_us)
+            child++;
+        if (as->heap[child]->at_us >= a->at_us)
+            break;
+        put (as, as->heap[child], place);
+        place = child;
+    }
+    put (as, a, place);
+}
+
+static void arm (struct alarms *as)
+{
+    uint64_t at_us = as->count > 0 ? as->heap[1]->at_us : ALARM_NEVER;
+
+    if (as->armed_us == 0 || at_us == ALARM_NEVER || (at_us >= as->armed_us && at_us - as->armed_us < PUT_OFF_US))
+        return;
+    as->armed_us = at_us;
+    struct itimerspec its = { .it_value = { (time_t)(at_us / 1000000), (long)(at_us % 1000000 * 1000) + 1 } };
+    timerfd_settime (as->fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+/* --- alarms --------------------------------------------------------------------------------------- */
+
+/* Set an alarm that is not set. A time in the past is due immediately. */
+static void alarm_set (struct alarms *as, struct alarm *a, uint64_t at_us)
+{
+    assert (a->place == 0 && as->count < as->members);
+    a->at_us = at_us;
+    rise (as, a, ++as->count);
+    arm (as);
+}
+
+/* No effect if it is not set. */
+static void alarm_unset (struct alarms *as, struct alarm *a)
+{
+    size_t place = a->place;
+    struct alarm *last;
+
+    if (place == 0)
+        return;
+    a->place = 0;
+    last = as->heap[as->count--];
+    if (last == a)
+        return;
+    if (place > 1 && as->heap[place / 2]->at_us > last->at_us)
+        rise (as, last, place);
+    else
+        sink (as, last, place);
+}
+
+static void watch_alarms (idt_reactor_t *root)
+{
+    if (root->alarms->count > 0)
+        ev_io_start (root->loop, &root->alarms->io);
+    else
+        ev_io_stop (root->loop, &root->alarms->io);
+}
+
+static void alarm_stop (idt_watcher_t *w)
+{
+    alarm_unset (w->r->root->alarms, &w->ev.alarm);
+    watch_alarms (w->r->root);
+}
 
 /* --- reactor -------------------------------------------------------------------------------- */
 
@@ -69,7 +178,11 @@ void idt_reactor_destroy (idt_reactor_t *r)
     if (!r)
         return;
     int saved_errno = errno;
-    alarms_destroy (r->alarms);
+    if (r->alarms) {
+        close (r->alarms->fd);
+        free (r->alarms->heap);
+        free (r->alarms);
+    }
     if (!r->view)
         ev_loop_destroy (r->loop);
     free (r);
@@ -245,7 +358,7 @@ void idt_watcher_destroy (idt_watcher_t *w)
     int saved_errno = errno;
     idt_watcher_stop (w);
     if (w->kind == KIND_ALARM)
-        alarms_remove (w->r->root->alarms);
+        w->r->root->alarms->members--;
     free (w);
     errno = saved_errno;
 }
@@ -324,50 +437,72 @@ idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void
     return watcher_create (r, KIND_IDLE, cb, arg);
 }
 
-static void alarm_due (struct alarm *a)
-{
-    call ((idt_watcher_t *)((char *)a - offsetof (struct idt_watcher, ev)), 0);
-}
-
-/* The alarm descriptor keeps the loop running while an alarm is set. */
-static void watch_alarms (idt_reactor_t *root)
-{
-    if (alarms_set (root->alarms) > 0)
-        ev_io_start (root->loop, &root->alarm_io);
-    else
-        ev_io_stop (root->loop, &root->alarm_io);
-}
-
+/* Call the alarms that are due. An alarm that a callback sets to a time in the past may have to wait for the next time.
+ */
 static void alarm_cb (struct ev_loop *loop, ev_io *io, int revents)
 {
     idt_reactor_t *root = io->data;
+    struct alarms *as = root->alarms;
+    uint64_t times;
 
-    alarms_run (root->alarms);
+    if (read (as->fd, &times, sizeof (times)) < 0)
+        return; /* the timerfd was set again meanwhile */
+    as->armed_us = 0;
+    uint64_t now_us = clock_us (CLOCK_BOOTTIME);
+    for (size_t n = as->count; n > 0 && as->count > 0 && as->heap[1]->at_us <= now_us; n--) {
+        struct alarm *a = as->heap[1];
+
+        alarm_unset (as, a);
+        call ((idt_watcher_t *)((char *)a - offsetof (struct idt_watcher, ev)), 0);
+    }
+    as->armed_us = ALARM_NEVER;
+    arm (as);
     watch_alarms (root);
 }
 
-static void alarm_stop (idt_watcher_t *w)
+static struct alarms *alarms_create (void)
 {
-    alarm_unset (w->r->root->alarms, &w->ev.alarm);
-    watch_alarms (w->r->root);
+    struct alarms *as = calloc (1, sizeof (*as));
+
+    if (!as)
+        return NULL;
+    as->armed_us = ALARM_NEVER;
+    if ((as->fd = timerfd_create (CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) >= 0)
+        return as;
+    int errnum = errno;
+    free (as);
+    return errset_null (errnum);
 }
 
-static int make_alarms (idt_reactor_t *root)
+/* Reserve memory for one more alarm, so that setting it cannot fail. Returns 0, or -1 with errno set. */
+static int add_alarm (idt_reactor_t *root)
 {
-    if (!root->alarms) {
-        if (!(root->alarms = alarms_create (alarm_due)))
+    struct alarms *as = root->alarms;
+
+    if (!as) {
+        if (!(as = root->alarms = alarms_create ()))
             return -1;
-        ev_io_init (&root->alarm_io, alarm_cb, alarms_fd (root->alarms), EV_READ);
-        root->alarm_io.data = root;
+        ev_io_init (&as->io, alarm_cb, as->fd, EV_READ);
+        as->io.data = root;
     }
-    return alarms_add (root->alarms);
+    if (as->members + 1 >= as->room) {
+        size_t room = as->room > 0 ? 2 * as->room : MIN_ROOM;
+        struct alarm **heap = reallocarray (as->heap, room, sizeof (heap[0]));
+
+        if (!heap)
+            return -1;
+        as->heap = heap;
+        as->room = room;
+    }
+    as->members++;
+    return 0;
 }
 
 idt_watcher_t *idt_alarm_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg)
 {
     idt_watcher_t *w = watcher_create (r, KIND_ALARM, cb, arg);
 
-    if (!w || make_alarms (r->root) == 0)
+    if (!w || add_alarm (r->root) == 0)
         return w;
     free (w);
     return NULL;

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libidtree/connect/connector.h"
+#include "libidtree/connector.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 

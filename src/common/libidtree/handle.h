@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* handle.h - the inside of a handle; only the files of libidtree include it
+ *
+ * A handle is one object in two files: handle.c reads messages and decides when they are dispatched, and future.c
+ * processes responses. It uses the connection (connection.h, transport.h), which calls back through tables of
+ * functions. The parts above it are its users: rpc.c, broker.c, registration.c, service.c, generate.c, document.c.
+ * open.c makes a handle with all of them. Design rules:
+ *
+ * 1. Each message that arrives is dispatched exactly once, or dropped.
+ * 2. Callbacks (handlers, futures, lost) are called from turn () and idt_handle_dispatch () only: from the reactor or
+ *    by the broker, never inside another call of the user.
+ * 3. A fulfilled future with a callback stays on the ready list until the callback is called. The list is emptied
+ *    before the next message is dispatched, so callbacks are called in the order of the messages.
+ * 4. handle_wait () delivers responses to futures without callbacks and puts all other messages in the inbox. turn ()
+ *    empties the inbox before it reads from the connection again.
+ * 5. A function that leaves work for a later turn (ready list, inbox, bytes that were read) calls handle_wake ().
+ * 6. 'connections' counts the connections of a handle, including the current one; the next one counts from the moment
+ *    the current one is lost. A future belongs to one connection and fails when that connection is lost. A request that
+ *    is made between two connections belongs to the next one.
+ */
+#ifndef LIBIDTREE_HANDLE_H
+#define LIBIDTREE_HANDLE_H
+
+#include <sys/queue.h>
+
+#include <idtree/generate.h>
+#include <idtree/handle.h>
+#include <idtree/page.h>
+#include <idtree/rpc.h>
+
+#include "libidtree/connection.h"
+#include "libidtree/matchtag_table.h"
+#include "libidtree/transport.h"
+#include "libmsg/message.h"
+#include "libutil/queue/fifo.h"
+#include "libutil/queue/freelist.h"
+
+#define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
+#define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
+
+#define RPC_TYPED 0x100 /* a call of this library's own functions: it may reconnect (enum idt_rpc_flag) */
+
+TAILQ_HEAD (registration_list, registration);
+TAILQ_HEAD (future_list, idt_future);
+TAILQ_HEAD (handler_list, handler_table);
+TAILQ_HEAD (observer_list, observer);
+
+/* What a handle calls of the parts above it. */
+struct handle_ops {
+    void (*dispatch) (idt_t *h, const idt_msg_t *msg); /* a request or event has arrived */
+
+    /* A handle that may reconnect: its connection is lost; an attempt at another one begins, and requests may be added
+     * to it (returns 0, or -1 with errno ENOMEM); whether it misses events meanwhile; the other one is established.
+     */
+    void (*lost) (idt_t *h);
+    int (*connecting) (idt_t *h, struct connector *dial);
+    bool (*misses_events) (const idt_t *h);
+    void (*connected) (idt_t *h);
+};
+
+/* The state of generate.c. */
+struct id_source {
+    fluid_t last;              /* the greatest id of this handle; 0: none yet */
+    unsigned asked;            /* idt_fluid_generate_async () futures without a response */
+    struct prefetch *prefetch; /* NULL: no prefetching */
+    idt_future_t *learn;       /* the request for the instance's UUID; NULL: not made */
+
+    idt_page_t *page;         /* NULL: no page */
+    int page_fd;              /* of the request for one that is in progress; -1: none */
+    unsigned page_connection; /* number of the connection that the page belongs to */
+    unsigned page_requests;   /* for ids, over that connection */
+    uint64_t page_wait_us;    /* CLOCK_MONOTONIC: do not request before; end of a request in progress */
+};
+
+struct idt {
+    const struct idt_transport *transport;
+    void *impl;
+    const struct handle_ops *ops;
+
+    idt_reactor_t *reactor; /* NULL: not used yet */
+    bool owns_reactor;
+    idt_watcher_t *io;   /* the connection; NULL: no reactor yet, inline, or lost */
+    idt_watcher_t *wake; /* idle watcher that makes the reactor run a turn immediately */
+    int io_events;
+    unsigned interest; /* number of futures and tables that keep the reactor running */
+    unsigned depth;    /* above 0: in a callback */
+
+    struct fifo inbox; /* messages that handle_wait () read but did not wait for */
+    struct matchtag_table tags;
+    struct future_list ready;
+    struct freelist futures; /* free list of destroyed futures */
+    struct msg_pool *pool;   /* for requests; NULL: requests come from malloc () */
+    unsigned ready_count;
+    unsigned future_count; /* all existing futures */
+    struct observer_list observers;
+
+    int flags;                     /* enum idt_open_flag; a module neither reconnects nor uses a page */
+    int lost;                      /* errno of the lost connection; 0: connected */
+    int untold;                    /* errno of a loss that the reactor has not reported yet */
+    unsigned connections;          /* counts from 1 */
+    struct connection *connection; /* finds the next connection; NULL: a module */
+    idt_lost_f lost_cb;
+    void *lost_arg;
+    idt_interrupt_f interrupt_cb; /* whether to continue waiting; NULL: always */
+    void *interrupt_arg;
+
+    /* State of the parts above. */
+    struct handler_list handlers; /* service.c */
+    size_t max_json;              /* maximum bytes of a request's JSON text; 0: no limit */
+    char *module;                 /* name of the module; NULL: a program */
+    struct registration_list registrations;
+    json_t *attrs; /* broker.c: responses to attr.get, by name */
+    uint32_t rank; /* value of attribute "rank" */
+    bool has_rank;
+    char log_name[HANDLE_MAX_NAME + 1];
+    struct id_source ids;
+};
+
+struct idt_future {
+    idt_t *h;
+    uint32_t tag; /* 0: no further response is expected */
+    bool streaming;
+    bool ready;
+    bool lost;           /* failed because the connection was lost */
+    unsigned connection; /* number of the connection it belongs to */
+    int errnum;
+    const idt_msg_t *response; /* NULL: no response */
+    json_t *json;              /* owns the strings that idt_rpc_get_unpack () returned */
+    struct fifo later;         /* responses that arrived before the reset */
+    int later_errnum;          /* an error without a response, which follows them */
+
+    idt_future_f cb; /* NULL: no callback */
+    void *arg;
+    double timeout_ms;
+    idt_watcher_t *timer;
+    bool listed; /* on the handle's ready list */
+    TAILQ_ENTRY (idt_future) link;
+
+    /* For the maker of the future: called once, when the result arrives, or without a result ('ready' is false) when
+     * the future is destroyed. The caller may not have read the result yet. NULL: not called.
+     */
+    void (*ended) (idt_future_t *f);
+    struct registration *registration; /* that the response completes */
+    uint32_t nids;                     /* number of ids that were requested */
+    bool ordered;                      /* by idt_fluid_generate_async (); counts in 'asked' */
+    fluid_t after;                     /* the ids must be above this one */
+};
+
+/* --- handle.c ------------------------------------------------------------------------------- */
+
+/* As idt_handle_create () and idt_close (), for the handle without the parts above it. */
+idt_t *handle_create (const struct idt_transport *transport, void *impl, const struct handle_ops *ops);
+void handle_destroy (idt_t *h);
+
+/* The handle is a client's; 'c' is the impl of its transport. */
+void handle_set_connection (idt_t *h, struct connection *c, int flags);
+
+/* Read from the connection until '*done' is true, for at most 'timeout_ms' (negative: no limit). Returns 0, or -1 with
+ * errno ETIMEDOUT, EDEADLK (inline), or the errno of the lost connection.
+ */
+int handle_wait (idt_t *h, const bool *done, double timeout_ms);
+
+/* As idt_send (). If 'typed', a lost connection may be replaced by a new one for this message. */
+int handle_send (idt_t *h, const idt_msg_t *msg, bool typed);
+
+/* Start to look for another connection after a loss. Returns whether the handle is looking for one. */
+bool handle_seek (idt_t *h);
+
+/* Make the reactor, if the handle has one, run a turn soon. */
+void handle_wake (idt_t *h);
+
+/* Add (+1) or remove (-1) a reason for the connection to keep the reactor running. */
+void handle_interest (idt_t *h, int change);
+
+/* An observer receives each event before the handlers do, and is notified of a new connection. It keeps the reactor
+ * running, and the handle open: call handle_unobserve () before idt_close ().
+ */
+struct observer {
+    void (*event_cb) (const idt_msg_t *event, void *arg);
+    void (*connected_cb) (void *arg);
+    void *arg;
+    TAILQ_ENTRY (observer) link;
+};
+
+void handle_observe (idt_t *h, struct observer *o);
+void handle_unobserve (idt_t *h, struct observer *o);
+
+/* The 'arg' of the observer with this callback; NULL: no such observer. */
+void *handle_observed (const idt_t *h, void (*event_cb) (const idt_msg_t *event, void *arg));
+
+static inline bool handle_is_inline (const idt_t *h)
+{
+    return !h->transport->pollfd;
+}
+
+/* Whether the handle may reconnect; whether it reconnects without a request that needs it; whether it is doing so. */
+static inline bool handle_may_follow (const idt_t *h)
+{
+    return !(h->flags & IDT_O_NORECONNECT);
+}
+
+static inline bool handle_follows (const idt_t *h)
+{
+    return h->flags & IDT_O_RECONNECT;
+}
+
+static inline bool handle_is_sought (const idt_t *h)
+{
+    return h->connection && connection_is_sought (h->connection);
+}
+
+/* --- future.c ------------------------------------------------------------------------------- */
+
+/* A future that waits for nothing yet. NULL with errno ENOMEM. */
+idt_future_t *future_create (idt_t *h);
+
+/* Fulfil the future with a response (takes a reference), or with an error that has no response. */
+void future_deliver (idt_future_t *f, const idt_msg_t *response);
+void future_fail (idt_future_t *f, int errnum);
+
+/* Fail an unanswered future with ECANCELED. If its request still waits for a connection, it is not sent. */
+void future_cancel (idt_future_t *f);
+
+/* Call the callbacks of the futures that are ready now. */
+void future_run_ready (idt_t *h);
+
+/* The future that waits for a response; NULL: no future waits for it any longer. */
+idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
+
+/* --- the parts above, for open.c ------------------------------------------------------------ */
+
+void service_dispatch (idt_t *h, const idt_msg_t *msg);
+void service_fini (idt_t *h);
+
+void broker_forget (idt_t *h); /* request each attribute again; strings that were returned before stay valid */
+
+int registration_repeat (idt_t *h, struct connector *dial); /* add the requests of all registrations */
+void registration_repeat_late (idt_t *h);                   /* request those that were added after the attempt began */
+bool registration_subscribed (const idt_t *h);              /* whether the handle has subscriptions */
+void registration_fini (idt_t *h);
+
+void generate_init (idt_t *h);
+void generate_fini (idt_t *h);
+
+#endif /* LIBIDTREE_HANDLE_H */

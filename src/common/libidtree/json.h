@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* json.h - JSON: payloads, and values that are built part by part */
+#ifndef LIBIDTREE_JSON_H
+#define LIBIDTREE_JSON_H
+
+#include <stdarg.h>
+
+#include <jansson.h>
+
+#include <idtree/error.h>
+#include <idtree/msg.h>
+
+/* --- payloads ------------------------------------------------------------------------------- */
+
+/* Pack JSON text. Returns a string for free (), or NULL with the reason in 'errp' and errno EINVAL (bad format, text
+ * that is not UTF-8) or ENOMEM.
+ */
+char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
+
+/* Whether a JSON text in the payload has more than 'values' values. The number of values determines the time that
+ * reading takes.
+ */
+bool msg_json_is_much (const idt_msg_t *msg, uint32_t values);
+
+/* As idt_msg_unpack (). */
+int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);
+
+/* --- building ------------------------------------------------------------------------------- */
+
+/* If one part cannot be made, the whole becomes NULL. So the caller checks for an error once, at the end, and no
+ * response silently lacks a part.
+ */
+static inline void json_spoil (json_t **o)
+{
+    json_decref (*o);
+    *o = NULL;
+}
+
+/* Add 'part' (stolen; NULL: it could not be made) to an array. */
+static inline void json_add_new (json_t **array, json_t *part)
+{
+    if (json_array_append_new (*array, part) < 0)
+        json_spoil (array);
+}
+
+/* Set 'part' (stolen; NULL: it could not be made) in an object. */
+static inline void json_put_new (json_t **object, const char *key, json_t *part)
+{
+    if (json_object_set_new (*object, key, part) < 0)
+        json_spoil (object);
+}
+
+#endif /* LIBIDTREE_JSON_H */
