@@ -89,11 +89,6 @@ void child_set_joined (struct child *c, uint32_t joined)
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-void children_answer (struct children *down, const struct wire_from *to, const idt_msg_t *msg)
-{
-    link_send (down->ov, to->wire, to->identity, NULL, NULL, msg);
-}
-
 static int child_send (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
@@ -349,7 +344,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    link_show (c->down->ov, ROUTER_FROM, &c->peer, msg);
+    router_show (c->down->ov->conf.router, ROUTER_FROM, &c->peer, msg);
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
         heartbeat_received (c, msg);

@@ -80,9 +80,6 @@ void child_set_joined (struct child *c, uint32_t joined);
 /* Remove a connected child.  'why' NULL: it said goodbye. */
 void child_remove (struct child *c, const char *why);
 
-/* Send to the sender of a message, which need not be a child. */
-void children_answer (struct children *down, const struct wire_from *to, const idt_msg_t *msg);
-
 /* Send a disconnect to a connection. */
 void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum,
                                const char *why);

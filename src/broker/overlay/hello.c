@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +144,7 @@ static void refuse (struct children *down, const struct hello *hello, int errnum
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
     if (msg && idt_msg_set_string (msg, text) == 0)
-        children_answer (down, hello->from, msg);
+        link_send (down->ov, hello->from->wire, hello->from->identity, NULL, NULL, msg);
     idt_msg_unref (msg);
     log_refusal (down->ov->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
 }
@@ -323,7 +324,9 @@ void child_take_in (struct child *c)
     struct overlay_conf *conf = &c->down->ov->conf;
     idt_msg_t *msg;
 
+    assert (c->hello);
     child_remove (c, "it sends hello again");
+    assert (!child_is_online (c));
     memcpy (c->peer.uuid, c->hello_from.identity, sizeof (c->peer.uuid));
     c->wire = c->hello_from.wire;
     c->line = c->hello_from.line;

@@ -90,19 +90,13 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
     return channel_init (ch, ops, arg, ov->max_queue, bytes, messages);
 }
 
-void link_show (const struct overlay *ov, enum router_way way, const struct peer *p, const idt_msg_t *msg)
-{
-    if (idt_msg_type (msg) & (IDT_MSGTYPE_EVENT | IDT_MSGTYPE_CONTROL))
-        router_show (ov->conf.router, way, p, msg);
-}
-
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
                const struct peer *to, const idt_msg_t *msg)
 {
     int rc = wire_send (w, identity, msg, ch && ch->version >= CHANNEL_WHOLE ? WIRE_WHOLE : WIRE_PARTS);
 
-    if (rc == 0 && to)
-        link_show (ov, ROUTER_TO, to, msg);
+    if (rc == 0 && to && idt_msg_type (msg) & (IDT_MSGTYPE_EVENT | IDT_MSGTYPE_CONTROL))
+        router_show (ov->conf.router, ROUTER_TO, to, msg); /* these do not pass the router */
     if (rc < 0 && errno == EAGAIN)
         ov->blocked = true;
     return rc;

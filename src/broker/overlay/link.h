@@ -78,9 +78,6 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
                const struct peer *to, const idt_msg_t *msg);
 
-/* Show an event or control message to the router's watcher: they do not pass the router. */
-void link_show (const struct overlay *ov, enum router_way way, const struct peer *p, const idt_msg_t *msg);
-
 /* Whether a broker that was heard last at 'heard' is silent: nothing came for tbon.timeout, and everything that arrived
  * on this wire was read.  On a wire that is never read empty the limit is twice that time.
  */
@@ -157,13 +154,6 @@ void parent_doubt (struct parent *up);
 
 /* Give up a broken connection, or a hello without response.  Returns whether a connection was broken. */
 bool parent_turn (struct parent *up);
-
-/* Send what a full wire did not take before. */
-void parent_retry (struct parent *up);
-
-/* Add the parent's link and queues. */
-void parent_describe (const struct parent *up, json_t *links);
-void parent_add_load (const struct parent *up, struct overlay_load *load);
 
 /* --- children: the wires of the children ---------------------------------------------------------- */
 

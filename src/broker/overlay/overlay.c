@@ -81,7 +81,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 
     ov->retrying = ov->blocked = false;
     children_retry (ov->down);
-    parent_retry (ov->up);
+    channel_retry (&ov->up->used->channel);
 }
 
 /* Poll a full wire: there is no event for room at its other end. */
@@ -151,7 +151,8 @@ struct overlay_load overlay_load (const struct overlay *ov)
     struct overlay_load load = { 0 };
 
     children_add_load (ov->down, &load);
-    parent_add_load (ov->up, &load);
+    if (overlay_has_parent (ov))
+        link_add_load (&ov->up->used->channel, &load);
     return load;
 }
 
@@ -185,23 +186,15 @@ bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], c
     return true;
 }
 
-static int get_inside (struct overlay *ov, idt_error_t *errp)
-{
-    const char *value = attr_default (ov->conf.attrs, "tbon.transport", wire_kind_name (WIRE_MEMORY), errp);
-
-    if (!value)
-        return -1;
-    if (wire_kind_decode (value, &ov->wire.kind) < 0)
-        return errsetf (errp, EINVAL, "tbon.transport %s: must be memory, inproc or zmq", value);
-    return 0;
-}
-
 static int get_attributes (struct overlay *ov, idt_error_t *errp)
 {
     struct attrs *attrs = ov->conf.attrs;
+    const char *transport = attr_default (attrs, "tbon.transport", wire_kind_name (WIRE_MEMORY), errp);
 
-    if (get_inside (ov, errp) < 0)
+    if (!transport)
         return -1;
+    if (wire_kind_decode (transport, &ov->wire.kind) < 0)
+        return errsetf (errp, EINVAL, "tbon.transport %s: must be memory, inproc or zmq", transport);
     if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->timeout, errp) < 0
         || attr_switch (attrs, "access.allow-root-owner", "false", &ov->root_owner, errp) < 0
         || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
@@ -216,13 +209,12 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
 static void set_wire (struct overlay *ov)
 {
     struct overlay_conf *conf = &ov->conf;
-    enum wire_kind kind = ov->wire.kind;
 
     ov->wire = (struct wire_conf){
         .zpoll = conf->zpoll,
         .zctx = conf->zctx,
         .inside = conf->inside,
-        .kind = kind,
+        .kind = ov->wire.kind,
         .rank = conf->rank,
         .public_key = conf->public_key,
         .secret_key = conf->secret_key,
@@ -314,13 +306,18 @@ const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp)
     return errp->text;
 }
 
-bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE])
+static bool put_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE])
 {
     struct control_key k = { .rank = rank };
-    bool news;
 
     memcpy (k.key, key, sizeof (k.key));
-    news = keyring_put (ov->keys, &k);
+    return keyring_put (ov->keys, &k);
+}
+
+bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE])
+{
+    bool news = put_key (ov, rank, key);
+
     keyring_known (ov->keys);
     return news;
 }
@@ -328,17 +325,12 @@ bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_K
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children)
 {
-    struct control_key key;
-
     ov->ancestors = ancestors;
     ov->nancestors = count;
     if (ov->conf.configured)
         find_ancestors (ov);
-    for (uint32_t i = 0; i < topo_child_count (ov->conf.topo, ov->conf.rank); i++) {
-        key.rank = children[i].rank;
-        memcpy (key.key, children[i].key, sizeof (key.key));
-        keyring_put (ov->keys, &key);
-    }
+    for (uint32_t i = 0; i < topo_child_count (ov->conf.topo, ov->conf.rank); i++)
+        put_key (ov, children[i].rank, children[i].key);
 }
 
 int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)
@@ -425,9 +417,11 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
     json_t *links = json_array (), *o = describe_parent (ov);
+    const struct conn *c = ov->up->used;
 
     children_describe_links (ov->down, links);
-    parent_describe (ov->up, links);
+    if (overlay_has_parent (ov))
+        json_array_append_new (links, link_describe (ov->ancestors[c->target].rank, c->wire, &c->channel));
     json_object_update_new (o, json_pack ("{s:i s:i s:I s:I s:I s:o}", "child-count",
                                           (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
                                           (int)overlay_children_online (ov), "adopted",

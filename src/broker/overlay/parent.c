@@ -60,23 +60,6 @@ int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
     return conn_send (ov->up->used, msg);
 }
 
-void parent_retry (struct parent *up)
-{
-    channel_retry (&up->used->channel);
-}
-
-void parent_describe (const struct parent *up, json_t *links)
-{
-    if (overlay_has_parent (up->ov))
-        json_array_append_new (links, link_describe (conn_target (up->used)->rank, up->used->wire, &up->used->channel));
-}
-
-void parent_add_load (const struct parent *up, struct overlay_load *load)
-{
-    if (overlay_has_parent (up->ov))
-        link_add_load (&up->used->channel, load);
-}
-
 bool overlay_has_parent (const struct overlay *ov)
 {
     return ov->up->used->state == CONN_JOINED;
@@ -398,7 +381,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
     struct conn *c = arg;
     struct overlay_conf *conf = &c->up->ov->conf;
 
-    link_show (c->up->ov, ROUTER_FROM, &c->peer, msg);
+    router_show (conf->router, ROUTER_FROM, &c->peer, msg);
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
         if (c->state == CONN_JOINED)
