@@ -30,7 +30,7 @@ struct metrics {
     bool spoilt;   /* memory was exhausted: there is no result */
 };
 
-static const char *const names[METRICS_MERGES] = { "sum", "min", "max", "buckets", "ranks" };
+const char *const metrics_sections[METRICS_MERGES] = { "sum", "min", "max", "buckets", "ranks" };
 
 /* --- numbers ---------------------------------------------------------------------------------------- */
 
@@ -284,7 +284,7 @@ static int check (const struct metrics *m, const json_t *report)
     if (!json_is_object (report))
         return errset (EPROTO);
     for (int i = 0; i < METRICS_MERGES; i++) {
-        int count = check_section (m, i, json_object_get (report, names[i]), &c);
+        int count = check_section (m, i, json_object_get (report, metrics_sections[i]), &c);
 
         if (count < 0 || count > METRICS_MAX_NAMES)
             return errset (count < 0 ? EPROTO : EMSGSIZE);
@@ -302,7 +302,7 @@ int metrics_merge (struct metrics *m, const json_t *report)
     if (check (m, report) < 0)
         return -1;
     for (int i = 0; i < METRICS_MERGES; i++)
-        json_object_foreach (json_object_get (report, names[i]), name, value) {
+        json_object_foreach (json_object_get (report, metrics_sections[i]), name, value) {
             if (i == METRICS_RANKS)
                 put_ranks (m, name, value);
             else
@@ -373,7 +373,7 @@ json_t *metrics_report_new (struct metrics *m)
 
         if (json_object_size (section) == 0)
             json_decref (section);
-        else if (json_object_set_new (report, names[i], section) < 0)
+        else if (json_object_set_new (report, metrics_sections[i], section) < 0)
             m->spoilt = true;
     }
     if (report && !m->spoilt)

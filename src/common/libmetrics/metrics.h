@@ -12,7 +12,7 @@
  *      "buckets": {NAME: [integer, ...], ...},    a histogram: added bucket by bucket
  *      "ranks":   {NAME: {VALUE: RANKS, ...}}}    the ranks that have this value (libutil/text.h)
  *
- * Each section may be missing. Unknown sections are ignored. The meaning, type and unit of a name are in catalog.h.
+ * Each section may be missing. Unknown sections are ignored. The meaning, type and unit of a name are in text.h.
  */
 #ifndef LIBMETRICS_METRICS_H
 #define LIBMETRICS_METRICS_H
@@ -24,6 +24,8 @@
 #include "libmetrics/bounds.h"
 
 enum metrics_merge { METRICS_SUM, METRICS_MIN, METRICS_MAX, METRICS_BUCKETS, METRICS_RANKS, METRICS_MERGES };
+
+extern const char *const metrics_sections[METRICS_MERGES]; /* "sum", ... */
 
 /* Limits of a report that is merged. */
 #define METRICS_MAX_NAMES 1024   /* in a section */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "libmetrics/bounds.h"
-#include "libmetrics/catalog.h"
 #include "libmetrics/text.h"
 #include "test/tap.h"
 

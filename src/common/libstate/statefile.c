@@ -19,6 +19,8 @@
  * unknown, and (4) the sum is right and is the last line.
  */
 #define _GNU_SOURCE
+
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -26,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "libstate/statefile.h"
@@ -108,6 +111,7 @@ static void encode (const struct statefile *s, char text[STATE_TEXT_MAX])
     for (unsigned i = 0; i < s->nstores; i++)
         n += snprintf (text + n, STATE_TEXT_MAX - n, "%s %s\n", s->stores[i].unmarked ? "unmarked" : "store",
                        s->stores[i].name);
+    assert (n + SUM_LINE < STATE_TEXT_MAX);
     snprintf (text + n, STATE_TEXT_MAX - n, "sum %016" PRIx64 "\n", sum (text, n));
 }
 
@@ -246,6 +250,14 @@ int state_write_text (const char *dir, const char *name, const char *text, enum 
     return rc < 0 ? fail (dir, name, errp) : 0;
 }
 
+static void remove_file (const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, name) < (int)sizeof (path))
+        unlink (path);
+}
+
 static int read_file (const char *dir, const char *name, struct statefile *s, idt_error_t *errp)
 {
     struct statefile found = { 0 };
@@ -295,10 +307,9 @@ int state_remember (const char *dir, uint32_t rank, const struct statefile *s, i
 
 void state_unremember (const char *dir, uint32_t rank)
 {
-    char name[MEMORY_SIZE], path[PATH_MAX];
+    char name[MEMORY_SIZE];
 
-    if (snprintf (path, sizeof (path), "%s/%s", dir, memory_name (rank, name)) < (int)sizeof (path))
-        unlink (path);
+    remove_file (dir, memory_name (rank, name));
 }
 
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp)
@@ -311,10 +322,7 @@ int state_create (const char *dir, const struct statefile *s, idt_error_t *errp)
 
 void state_remove (const char *dir)
 {
-    char path[PATH_MAX];
-
-    if (snprintf (path, sizeof (path), "%s/" NAME, dir) < (int)sizeof (path))
-        unlink (path);
+    remove_file (dir, NAME);
 }
 
 /* Change the list in 's' in place. Returns 1, 0 if nothing changes, or -1 with errno set. */
@@ -386,4 +394,44 @@ int state_add_store (const char *dir, const char *name, idt_error_t *errp)
 int state_drop_store (const char *dir, const char *name, idt_error_t *errp)
 {
     return change_list (dir, name, drop, errp);
+}
+
+/* --- where a folder lies ----------------------------------------------------------------------------- */
+
+/* File systems on which a lock of this host may not hold for other hosts, and a commit may be lost in a crash.  The
+ * numbers are from statfs (2); those that are not in linux/magic.h come from the sources of the file systems.
+ */
+static const struct {
+    unsigned long type;
+    const char *name;
+} networks[] = {
+    { 0x6969, "NFS" },       { 0x0bd00bd0, "Lustre" }, { 0xff534d42, "CIFS" }, { 0xfe534d42, "SMB" },
+    { 0x517b, "SMB" },       { 0x19830326, "BeeGFS" }, { 0x47504653, "GPFS" }, { 0x00c36400, "Ceph" },
+    { 0x5346414f, "AFS" },   { 0x6b414653, "AFS" },    { 0x01021997, "9P" },   { 0x65735546, "FUSE" },
+    { 0x7461636f, "OCFS2" }, { 0x01161970, "GFS2" },   { 0x73757245, "Coda" }, { 0x20030528, "OrangeFS" },
+    { 0xaad7aaea, "PanFS" }, { 0x013111a8, "IBRIX" },
+};
+
+const char *state_network_name (unsigned long type)
+{
+    for (size_t i = 0; i < sizeof (networks) / sizeof (networks[0]); i++)
+        if (networks[i].type == (type & 0xffffffff))
+            return networks[i].name;
+    return NULL;
+}
+
+int state_check_local (const char *dir, idt_error_t *errp)
+{
+    const char *name;
+    struct statfs fs;
+
+    if (statfs (dir, &fs) < 0)
+        return errprintf (errp, "statedir %s: %s", dir, strerror (errno));
+    if (!(name = state_network_name ((unsigned long)fs.f_type)))
+        return 0;
+    return errsetf (
+        errp, STATE_REFUSED,
+        "statedir %s is on %s, which other hosts may have, too: locks and commits may not hold there; use a "
+        "disk of this host, or statedir.allow-network=true where only one host can ever reach it",
+        dir, name);
 }
