@@ -22,7 +22,7 @@
 #include "broker/process.h"
 #include "broker/rundir.h"
 #include "broker/state.h"
-#include "broker/trace/trace.h"
+#include "broker/trace.h"
 #include "broker/base/topology.h"
 #include "libmodule/module.h"
 #include "common/libzmqutil/zwatcher.h"

@@ -4,6 +4,7 @@
 /* attr.c - named attributes of a broker */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct attrs *attrs_create (void)
 
 struct attrs *attrs_ref (struct attrs *a)
 {
+    assert (a->refs > 0);
     a->refs++;
     return a;
 }
@@ -174,6 +176,7 @@ static struct attr *find_or_add (struct attrs *a, const char *name)
     if (attr || !make_room (a) || !(attr = calloc (1, sizeof (*attr) + size)))
         return attr;
     memcpy (attr->name, name, size);
+    assert (at <= a->n && a->n < a->room);
     memmove (a->attr + at + 1, a->attr + at, (a->n - at) * sizeof (struct attr *));
     a->attr[at] = attr;
     a->n++;
@@ -409,6 +412,7 @@ int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint3
     const char *s = attr_default (a, name, unless_given, errp);
     uint64_t n;
 
+    assert (min <= max);
     if (!s)
         return -1;
     if (parse_number (s, min, max, &n) < 0)

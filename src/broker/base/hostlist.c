@@ -92,6 +92,7 @@ static bool go_on (struct number_run *r, const char *name, size_t stem, uint32_t
     uint32_t number = digits > 0 ? (uint32_t)strtoul (name + stem, NULL, 10) : 0;
     bool again = number == r->first && (r->same || r->count == 1);
 
+    assert (r->count > 0);
     if (!is_alike (r, name, stem, digits) || !(again || (count == 1 && !r->same && number == r->first + r->count)))
         return false;
     r->same = again;

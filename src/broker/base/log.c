@@ -4,6 +4,7 @@
 /* log.c - the broker's log: a ring of RFC 5424 lines, levels, forwarding, dmesg */
 #include "config.h"
 
+#include <assert.h>
 #include <czmq.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -254,6 +255,7 @@ void log_refusal (struct log *log, enum log_refusal kind, const char *fmt, ...)
 {
     va_list ap;
 
+    assert (kind < LOG_REFUSALS);
     if (!log_limit_take (&log->limits[kind], clock_s (CLOCK_MONOTONIC)))
         return;
     va_start (ap, fmt);

@@ -4,6 +4,7 @@
 /* quorum.c - how many brokers must join before an instance counts as started */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +81,7 @@ int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error
 /* If all brokers are needed, the count alone is not enough: it may be one too high temporarily. */
 bool quorum_take (struct quorum *q, uint32_t joined, bool full)
 {
+    assert (q->need >= 1 && q->need <= q->size);
     if (q->is_reached || !(full || (q->need < q->size && joined >= q->need)))
         return false;
     q->is_reached = true;

@@ -152,18 +152,13 @@ static uint32_t binomial_child (const struct topo *t, uint32_t rank, uint32_t i)
 /* Read at most the initial size of the file: it may grow, or be a device without an end. */
 static ssize_t read_bytes (int fd, char *buf, size_t size)
 {
+    ssize_t n;
     size_t len = 0;
 
-    while (len < size) {
-        ssize_t n = read (fd, buf + len, size - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
+    while (len < size && (n = read (fd, buf + len, size - len)) != 0) {
+        if (n < 0 && errno != EINTR)
             return -1;
-        if (n == 0)
-            break;
-        len += n;
+        len += n > 0 ? n : 0;
     }
     return len;
 }

@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -182,13 +183,15 @@ static int compare_known (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Find a rank of this process, or one that boot_exchange () got. */
+/* A rank of this process, or one that boot_exchange () got. */
 static struct known *find (const struct boot *b, uint32_t rank)
 {
-    struct known key = { .card.rank = rank };
+    struct known key = { .card.rank = rank }, *found;
 
-    return is_here (b, rank) ? bsearch (&key, b->own, b->count, sizeof (key), compare_known)
-                             : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
+    found = is_here (b, rank) ? bsearch (&key, b->own, b->count, sizeof (key), compare_known)
+                              : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
+    assert (found);
+    return found;
 }
 
 /* Check that another rank has the same size and topology: with another tree a rank would look for its parent at the
@@ -350,6 +353,7 @@ void boot_destroy (struct boot *b)
 
 uint32_t boot_rank (const struct boot *b, uint32_t i)
 {
+    assert (i < b->count);
     return b->own[i].card.rank;
 }
 
@@ -381,6 +385,7 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
 {
     struct bizcard *card = &find (b, rank)->card;
 
+    assert (is_here (b, rank));
     if (card->endpoint[0]) /* other processes have the bizcard of an earlier life */
         return 0;
     if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name, b->size) < 0)
@@ -520,6 +525,7 @@ int boot_exchange (struct boot *b, idt_error_t *errp)
 {
     if (b->method->wait && b->method->wait (b->m, errp) < 0)
         return -1;
+    assert (!b->others);
     if (check_own (b, errp) < 0 || get_others (b, errp) < 0 || check_root (b, errp) < 0)
         return -1;
     return list_hosts (b, b->host, &b->hosts, errp);
@@ -527,14 +533,13 @@ int boot_exchange (struct boot *b, idt_error_t *errp)
 
 /* --- families ------------------------------------------------------------------------------------- */
 
-static struct bizcard *make_lineage (const struct boot *b, uint32_t parent)
+/* Fill the lineage of a rank from the bizcards of the ranks here and of the known others. */
+static void fill_lineage (const struct boot *b, struct known *k)
 {
-    uint32_t count = topo_level (b->topo, parent) + 1;
-    struct bizcard *cards = calloc (count, sizeof (cards[0]));
+    uint32_t rank = k->card.rank;
 
-    for (uint32_t i = 0; cards && i < count; i++, parent = topo_parent (b->topo, parent))
-        cards[i] = find (b, parent)->card;
-    return cards;
+    for (uint32_t i = 0; rank != TOPO_NONE; i++, rank = topo_parent (b->topo, rank))
+        k->lineage[i] = find (b, rank)->card;
 }
 
 const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp)
@@ -542,11 +547,18 @@ const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t
     static const struct bizcard none;
     struct known *parent;
 
+    assert (is_here (b, rank));
     if (rank == 0)
         return &none;
     parent = find (b, topo_parent (b->topo, rank));
-    if (!parent->lineage && !(parent->lineage = make_lineage (b, parent->card.rank)))
-        out_of_memory (errp);
+    if (!parent->lineage) {
+        uint32_t count = topo_level (b->topo, parent->card.rank) + 1;
+
+        if (!(parent->lineage = calloc (count, sizeof (parent->lineage[0]))))
+            out_of_memory (errp);
+        else
+            fill_lineage (b, parent);
+    }
     return parent->lineage;
 }
 
@@ -574,71 +586,59 @@ int boot_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_er
     return b->method->get (b->m, rank, card, errp);
 }
 
-/* Get the current bizcard of a rank, and of its ancestors if its lineage was made. */
-static int get_again (const struct boot *b, const struct known *old, struct known *fresh, idt_error_t *errp)
+/* Get the current bizcards of all ranks in a list. NULL with errno set and 'errp' filled; the caller frees them. */
+static struct bizcard *get_again (const struct boot *b, const struct known *list, uint32_t count, idt_error_t *errp)
 {
-    uint32_t rank = old->card.rank, count = topo_level (b->topo, rank) + 1;
+    struct bizcard *fresh = calloc (count + 1, sizeof (fresh[0]));
 
-    if (boot_card (b, rank, &fresh->card, errp) < 0)
-        return -1;
-    if (!old->lineage)
-        return 0;
-    if (!(fresh->lineage = calloc (count, sizeof (fresh->lineage[0]))))
-        return out_of_memory (errp);
-    for (uint32_t i = 0; i < count; i++, rank = topo_parent (b->topo, rank))
-        if (boot_card (b, rank, &fresh->lineage[i], errp) < 0)
-            return -1;
-    return 0;
-}
-
-/* NULL with errno set and 'errp' filled. */
-static struct known *get_all_again (const struct boot *b, const struct known *old, uint32_t count, idt_error_t *errp)
-{
-    struct known *fresh = calloc (count + 1, sizeof (fresh[0]));
-
-    if (!fresh) {
+    if (!fresh)
         out_of_memory (errp);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (get_again (b, &old[i], &fresh[i], errp) < 0) {
-            free_known (fresh, count);
+    for (uint32_t i = 0; fresh && i < count; i++)
+        if (boot_card (b, list[i].card.rank, &fresh[i], errp) < 0) {
+            free (fresh);
             return NULL;
         }
     return fresh;
 }
 
-/* Copies in place, because the brokers here borrow their lineage. */
-static void take_over (const struct boot *b, struct known *old, const struct known *fresh, uint32_t count)
+static void take_over (struct known *list, const struct bizcard *fresh, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        old[i].card = fresh[i].card;
-        if (old[i].lineage)
-            memcpy (old[i].lineage, fresh[i].lineage,
-                    (topo_level (b->topo, old[i].card.rank) + 1) * sizeof (old[i].lineage[0]));
+        assert (list[i].card.rank == fresh[i].rank);
+        list[i].card = fresh[i];
     }
+}
+
+/* Lineages are changed in place, because the brokers here borrow them. */
+static void fill_lineages (const struct boot *b, struct known *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].lineage)
+            fill_lineage (b, &list[i]);
 }
 
 /* All allocations come before the first change. */
 static int renew (struct boot *b, idt_error_t *errp)
 {
-    struct known *own = get_all_again (b, b->own, b->count, errp);
-    struct known *others = own ? get_all_again (b, b->others, b->nothers, errp) : NULL;
+    struct bizcard *own = get_again (b, b->own, b->count, errp);
+    struct bizcard *others = own ? get_again (b, b->others, b->nothers, errp) : NULL;
     struct hostlist *hosts = NULL;
-    int rc = others ? list_hosts (b, own[0].card.host, &hosts, errp) : -1;
+    int rc = others ? list_hosts (b, own[0].host, &hosts, errp) : -1;
 
     if (rc == 0) {
         struct hostlist *old = b->hosts;
 
-        take_over (b, b->own, own, b->count);
-        take_over (b, b->others, others, b->nothers);
-        snprintf (b->host, sizeof (b->host), "%s", own[0].card.host);
+        take_over (b->own, own, b->count);
+        take_over (b->others, others, b->nothers);
+        fill_lineages (b, b->own, b->count);
+        fill_lineages (b, b->others, b->nothers);
+        snprintf (b->host, sizeof (b->host), "%s", own[0].host);
         b->hosts = hosts;
         hosts = old;
     }
     hostlist_destroy (hosts);
-    free_known (own, b->count);
-    free_known (others, b->nothers);
+    free (own);
+    free (others);
     return rc;
 }
 

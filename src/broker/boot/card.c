@@ -4,6 +4,7 @@
 /* card.c - a bizcard as text */
 #include "config.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -98,7 +99,8 @@ int card_encode (char text[CARD_TEXT], const struct bizcard *card, idt_error_t *
         n += snprintf (text + n, CARD_TEXT - n, "%02x", card->key[i]);
     n += snprintf (text + n, CARD_TEXT - n, ",");
     n += escape (text + n, CARD_TEXT - n, card->topology, others);
-    snprintf (text + n, CARD_TEXT - n, ",%u", card->size);
+    n += snprintf (text + n, CARD_TEXT - n, ",%u", card->size);
+    assert (n < CARD_TEXT);
     return 0;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -263,6 +264,7 @@ int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t 
     const struct cluster_host *h = &c->hosts[rank];
     const char *mark = strstr (c->address, "%h");
     char host[CLUSTER_ENDPOINT_SIZE], port[8];
+    assert (rank < c->size && mark);
     int n = snprintf (host, sizeof (host), "%.*s%s%s", (int)(mark - c->address), c->address, h->name, mark + 2);
 
     snprintf (port, sizeof (port), "%u", h->port);
@@ -532,6 +534,7 @@ static int reload (void *m, struct attrs *attrs, idt_error_t *errp)
         cluster_destroy (other);
         return -1;
     }
+    assert (!c->before);
     c->before = c->cluster;
     c->cluster = other;
     return 0;
@@ -541,6 +544,7 @@ static void settle (void *m, bool keep)
 {
     struct config *c = m;
 
+    assert (c->before);
     cluster_destroy (keep ? c->before : c->cluster);
     c->cluster = keep ? c->cluster : c->before;
     c->before = NULL;

@@ -6,6 +6,7 @@
  * A parent whose children must be asked is on a stack, with the index of the next child. So memory grows only with the
  * number of lost ranks.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -123,10 +124,12 @@ void reduction_turn (struct reduction *s, double now_ms)
             s->nfamilies--;
         ask (s, rank, now_ms); /* may add a family */
     }
+    assert (s->asked <= REDUCTION_WINDOW);
 }
 
 void reduction_answered (struct reduction *s, uint32_t rank, const json_t *report)
 {
+    assert (s->asked > 0);
     s->asked--;
     if (metrics_merge (s->metrics, report) < 0)
         give_up (s, rank, errno);
@@ -134,6 +137,7 @@ void reduction_answered (struct reduction *s, uint32_t rank, const json_t *repor
 
 void reduction_failed (struct reduction *s, uint32_t rank, int errnum)
 {
+    assert (s->asked > 0);
     s->asked--;
     give_up (s, rank, errnum);
 }
@@ -154,6 +158,7 @@ struct reduction *reduction_create (const struct reduction_conf *conf, double no
 {
     struct reduction *s = calloc (1, sizeof (*s));
 
+    assert (conf->own < conf->topo->size && conf->root < conf->topo->size);
     if (!s || !(s->metrics = metrics_create (conf->topo->size))) {
         free (s);
         return NULL;

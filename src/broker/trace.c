@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -19,8 +20,9 @@
 #include <jansson.h>
 
 #include "broker/overlay/control.h"
-#include "broker/trace/trace.h"
+#include "broker/trace.h"
 #include "libidtree/json.h"
+#include "libmodule/respond.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -161,6 +163,7 @@ static bool tell_new (struct trace *tr, struct tracer *t, json_t *line)
 
     if (fits)
         t->unread += size;
+    assert (t->unread <= t->window);
     json_decref (line);
     free (text);
     return fits;
@@ -209,6 +212,7 @@ void trace_turn (struct trace *tr)
 
 static void tracer_destroy (struct trace *tr, struct tracer *t)
 {
+    assert (tr->count > 0);
     LIST_REMOVE (t, link);
     if (--tr->count == 0)
         router_watch (tr->router, NULL, NULL);
@@ -309,17 +313,13 @@ static void trace_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         LIST_INSERT_HEAD (&tr->tracers, t, link);
         tr->count++;
         router_watch (tr->router, show, tr);
+        assert (tr->count <= TRACE_MAX);
         return;
     }
     idt_respond_error (h, msg, errno, err.text[0] ? err.text : NULL);
     if (t)
         json_decref (t->options);
     free (t);
-}
-
-static bool is_requester (const struct tracer *t, const idt_msg_t *msg)
-{
-    return strcmp (idt_msg_route_oldest (t->request), idt_msg_route_oldest (msg)) == 0;
 }
 
 static void more_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -335,7 +335,7 @@ static void more_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     LIST_FOREACH (t, &tr->tracers, link)
-        if (is_requester (t, msg) && t->id == id && bytes > 0) {
+        if (module_same_client (t->request, msg) && t->id == id && bytes > 0) {
             t->unread -= (uint64_t)bytes < t->unread ? (uint64_t)bytes : t->unread;
             tell_lost (tr, t);
         }
@@ -349,7 +349,7 @@ void trace_disconnect (struct trace *tr, const idt_msg_t *msg)
 
     for (struct tracer *t = LIST_FIRST (&tr->tracers); t; t = next) {
         next = LIST_NEXT (t, link);
-        if (is_requester (t, msg))
+        if (module_same_client (t->request, msg))
             tracer_destroy (tr, t);
     }
 }
