@@ -22,7 +22,7 @@
 #include "broker/overlay/control.h"
 #include "broker/trace.h"
 #include "libidtree/json.h"
-#include "libmodule/respond.h"
+#include "libmodule/module.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

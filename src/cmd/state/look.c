@@ -1,26 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* look.c - read a state folder without changing it */
+/* look.c - idtree state: look at a state folder without changing it; show and check its contents, copy its stores, give
+ * up a lost store
+ */
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/base/ask.h"
+#include "cmd/base/cmd.h"
+#include "cmd/base/out.h"
 #include "cmd/state/look.h"
+#include "libsqlite/database.h"
 #include "libsqlite/state.h"
 #include "libutil/duration.h"
 
 #define WAIT_MS 1000 /* for the end of a commit or of the broker; a running broker keeps its stores locked */
+#define PAGES 1000   /* copied in one step */
+#define WIDTH 12
+
+/* A store open for reading. */
+struct look_store {
+    sqlite3 *db; /* NULL: it cannot be opened */
+    char log[PATH_MAX], index[PATH_MAX];
+    bool had_log, had_index; /* SQLite makes the missing ones of these files when it reads */
+};
+
+/* --- a store ----------------------------------------------------------------------------------- */
 
 static bool is_there (const char *path)
 {
     return access (path, F_OK) == 0;
 }
 
-void look_open (struct look_store *s, const char *dir, const char *name)
+/* Queries wait up to WAIT_MS. */
+static void open_store (struct look_store *s, const char *dir, const char *name)
 {
     char path[PATH_MAX];
 
@@ -56,7 +76,7 @@ static bool is_empty (const char *path)
 }
 
 /* SQLite does not remove the files that it made for a read-only connection: remove them here. */
-void look_close (struct look_store *s)
+static void close_store (struct look_store *s)
 {
     if (s->db && is_locked (s->db)) {
         if (!s->had_log && is_empty (s->log))
@@ -78,7 +98,8 @@ static void write_holder (const char *dir, const char *name, char why[LOOK_WHY_S
     snprintf (why, LOOK_WHY_SIZE, "in use by %.128s", holder);
 }
 
-void look_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE])
+/* Write why SQLite could not read a store, by its result 'rc', as a clause into 'why'. */
+static void say_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE])
 {
     switch (rc & 0xff) {
     case SQLITE_BUSY:
@@ -117,23 +138,21 @@ void look_at_horizon (struct look *l)
     struct look_store s = { 0 };
     char path[PATH_MAX];
 
-    look_open (&s, l->dir, STATE_HORIZON_STORE);
+    open_store (&s, l->dir, STATE_HORIZON_STORE);
     int rc = s.db ? read_dates (l, s.db) : SQLITE_CANTOPEN;
-    look_close (&s);
+    close_store (&s);
     snprintf (path, sizeof (path), "%s/" STATE_HORIZON_STORE, l->dir);
     if (l->has_fluid)
         return;
     l->in_use = rc == SQLITE_BUSY;
     if (is_there (path))
-        look_why (l->dir, STATE_HORIZON_STORE, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, l->why);
+        say_why (l->dir, STATE_HORIZON_STORE, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, l->why);
     else if (state_find_store (&l->state, STATE_HORIZON_STORE))
         snprintf (l->why, sizeof (l->why), "missing");
 }
 
-static void die_unknown (const struct cmd *cmd, struct look *l) __attribute__ ((noreturn));
-
 /* End the program: the file 'instance' is missing. */
-static void die_unknown (const struct cmd *cmd, struct look *l)
+__attribute__ ((noreturn)) static void die_unknown (const struct cmd *cmd, struct look *l)
 {
     struct statefile left = { 0 };
     char epoch[DATE_SIZE];
@@ -153,7 +172,8 @@ static void die_unknown (const struct cmd *cmd, struct look *l)
     cmd_die (cmd, "%s; " STATE_HORIZON_STORE " counts from --epoch %s", error.text, format_date (l->epoch_ms, epoch));
 }
 
-void look_at_instance (const struct cmd *cmd, struct look *l)
+/* Read the file 'instance'. Ends the program if there is no instance. */
+static void look_at_file (const struct cmd *cmd, struct look *l)
 {
     idt_error_t error;
 
@@ -166,12 +186,6 @@ void look_at_instance (const struct cmd *cmd, struct look *l)
     cmd_die (cmd, "%s", error.text);
 }
 
-void look_at (const struct cmd *cmd, struct look *l)
-{
-    look_at_instance (cmd, l);
-    look_at_horizon (l);
-}
-
 static void add_date (json_t *o, const char *key, int64_t unix_ms)
 {
     char date[DATE_SIZE];
@@ -179,7 +193,8 @@ static void add_date (json_t *o, const char *key, int64_t unix_ms)
     json_object_set_new (o, key, json_string (format_date (unix_ms, date)));
 }
 
-json_t *look_json_new (const struct look *l)
+/* All fields as one object: a new reference. */
+static json_t *json_new (const struct look *l)
 {
     json_t *all = json_pack ("{s:s s:s s:s}", "statedir", l->dir, "uuid", l->state.uuid, "name", l->state.name);
     json_t *stores = json_array ();
@@ -196,3 +211,237 @@ json_t *look_json_new (const struct look *l)
     json_object_set_new (all, "stores", stores);
     return all;
 }
+
+/* --- show -------------------------------------------------------------------------------------- */
+
+static struct look begin (struct cmd *cmd)
+{
+    struct look l = { 0 };
+
+    cmd_options (cmd, NULL);
+    l.dir = cmd->argv[0];
+    look_at_file (cmd, &l);
+    look_at_horizon (&l);
+    return l;
+}
+
+static int show (struct cmd *cmd)
+{
+    struct look l = begin (cmd);
+    json_t *all = json_new (&l);
+
+    if (l.why[0])
+        cmd_warn (cmd, "the horizon is not known: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
+    if (cmd->json)
+        ask_print (cmd, all);
+    else
+        out_print_members (all, "", WIDTH, JSON_COMPACT);
+    json_decref (all);
+    return CMD_OK;
+}
+
+/* --- check ------------------------------------------------------------------------------------ */
+
+/* Whether a file is not a store.  A file that is busy, or needs a log beside it to be read, counts as a store.  SQLite
+ * takes an empty file for a database.
+ */
+static bool is_no_store (const struct look *l, const char *name)
+{
+    char path[PATH_MAX], uuid[STATE_UUID_SIZE];
+    struct stat sb;
+
+    snprintf (path, sizeof (path), "%s/%s", l->dir, name);
+    return stat (path, &sb) == 0 && sb.st_size == 0 ? true : !state_read_mark (path, uuid) && !state_is_torn (path);
+}
+
+/* Returns 0, or -1 with the reason in 'why'. */
+static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
+{
+    sqlite3_stmt *stmt = NULL;
+    struct look_store s = { 0 };
+
+    if (is_no_store (l, name)) {
+        snprintf (why, LOOK_WHY_SIZE, "damaged (it is empty, or not a store of idtree)");
+        return -1;
+    }
+    open_store (&s, l->dir, name);
+    int rc = s.db ? sqlite3_prepare_v2 (s.db, "PRAGMA quick_check;", -1, &stmt, NULL) : SQLITE_CANTOPEN;
+
+    if (rc == SQLITE_OK && (rc = sqlite3_step (stmt)) == SQLITE_ROW)
+        rc = strcmp ((const char *)sqlite3_column_text (stmt, 0), "ok") ? SQLITE_CORRUPT : SQLITE_OK;
+    sqlite3_finalize (stmt);
+    close_store (&s);
+    if (rc == SQLITE_OK)
+        return 0;
+    say_why (l->dir, name, rc, why);
+    return -1;
+}
+
+static int check (struct cmd *cmd)
+{
+    struct look l = begin (cmd);
+    idt_error_t error;
+    int bad = 0;
+
+    if (state_check (l.dir, &l.state, NULL, &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    for (unsigned i = 0; i < l.state.nstores; i++) {
+        const char *name = l.state.stores[i].name;
+        char why[LOOK_WHY_SIZE];
+
+        if (check_store (&l, name, why) == 0) {
+            if (strcmp (name, STATE_HORIZON_STORE) != 0 || l.has_fluid)
+                continue;
+            snprintf (why, sizeof (why), "%s", l.why);
+        }
+        cmd_warn (cmd, "%s/%s is %s", l.dir, name, why);
+        bad++;
+    }
+    if (bad > 0)
+        return CMD_FAILED;
+    if (cmd->json) {
+        json_t *o = json_pack ("{s:s s:s s:s}", "statedir", l.dir, "uuid", l.state.uuid, "name", l.state.name);
+        ask_print (cmd, o);
+        json_decref (o);
+    }
+    else
+        out_print ("%s: the state of the instance %s (%s) is complete and undamaged\n", l.dir, l.state.uuid,
+                   l.state.name);
+    return CMD_OK;
+}
+
+/* --- forget ----------------------------------------------------------------------------------- */
+
+static int forget (struct cmd *cmd)
+{
+    struct look l = { 0 };
+    char path[4096];
+    idt_error_t error;
+
+    cmd_options (cmd, NULL);
+    l.dir = cmd->argv[0];
+    look_at_file (cmd, &l);
+    if (strcmp (cmd->argv[1], STATE_HORIZON_STORE) == 0)
+        cmd_die (cmd, "ids would be issued twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
+    snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);
+    if (access (path, F_OK) == 0 || errno != ENOENT)
+        cmd_die (cmd, "%s: exists: move it away first", path);
+    if (state_drop_store (cmd->argv[0], cmd->argv[1], &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    return CMD_OK;
+}
+
+/* --- backup ------------------------------------------------------------------------------------
+ *
+ * The copy has the horizon as text.  It has no fluid.sqlite: a broker that started with an old one would issue the ids
+ * made since then again.  So a broker refuses the copied folder as it is.
+ */
+
+/* Copy through SQLite, so that the copy is consistent. */
+static int copy_pages (sqlite3 *from, sqlite3 *to)
+{
+    sqlite3_backup *b = sqlite3_backup_init (to, "main", from, "main");
+    int rc = b ? SQLITE_OK : SQLITE_ERROR;
+
+    while (rc == SQLITE_OK)
+        rc = sqlite3_backup_step (b, PAGES);
+    if (b)
+        sqlite3_backup_finish (b);
+    return rc;
+}
+
+static void copy_store (const struct cmd *cmd, const struct look *l, const char *to_dir, const char *name)
+{
+    char path[PATH_MAX], why[LOOK_WHY_SIZE];
+    struct look_store from = { 0 };
+    sqlite3 *to = NULL;
+
+    snprintf (path, sizeof (path), "%s/%s", to_dir, name);
+    open_store (&from, l->dir, name);
+    if (!from.db || sqlite3_open_v2 (path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+        cmd_die (cmd, "%s/%s: cannot be copied to %s", l->dir, name, path);
+    int rc = copy_pages (from.db, to);
+    close_store (&from);
+    if (rc != SQLITE_DONE) {
+        say_why (l->dir, name, rc, why);
+        cmd_die (cmd, "%s/%s is %s: it cannot be copied", l->dir, name, why);
+    }
+    if (sqlite3_exec (to, DATABASE_COPY_MARK, NULL, NULL, NULL) != SQLITE_OK)
+        cmd_die (cmd, "%s: cannot be written: %s", path, sqlite3_errmsg (to));
+    sqlite3_close (to);
+}
+
+static void write_text (const struct cmd *cmd, const struct look *l, const char *to_dir)
+{
+    struct statefile listed = l->state; /* also lists the horizon's store, so that no broker starts without it */
+    json_t *all = json_new (l);
+    char *text = json_dumps (all, JSON_INDENT (2)), line[STATE_TEXT_MAX];
+    idt_error_t error;
+
+    snprintf (line, sizeof (line), "%s\n", text ? text : "");
+    if (!state_find_store (&listed, STATE_HORIZON_STORE))
+        state_list_store (&listed, STATE_HORIZON_STORE, false);
+    if (state_write_text (to_dir, "state.json", line, STATE_EXCLUSIVE, &error) < 0
+        || state_create (to_dir, &listed, &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    free (text);
+    json_decref (all);
+}
+
+static int backup (struct cmd *cmd)
+{
+    struct look l = begin (cmd);
+
+    if (l.in_use)
+        cmd_die (cmd, "the horizon is not known: %s/" STATE_HORIZON_STORE " is %s; stop the broker of rank 0 first",
+                 l.dir, l.why);
+    if (mkdir (cmd->argv[1], 0700) < 0)
+        cmd_die (cmd, "cannot make %s: %s", cmd->argv[1], strerror (errno));
+    for (unsigned i = 0; i < l.state.nstores; i++)
+        if (strcmp (l.state.stores[i].name, STATE_HORIZON_STORE) != 0)
+            copy_store (cmd, &l, cmd->argv[1], l.state.stores[i].name);
+    write_text (cmd, &l, cmd->argv[1]);
+    if (!l.why[0])
+        return CMD_OK;
+    cmd_warn (cmd, "the copy lacks the horizon: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
+    return CMD_FAILED;
+}
+
+/* --- commands ---------------------------------------------------------------------------------- */
+
+const struct command state_show_command = {
+    .name = "state show",
+    .operands = "DIR",
+    .summary = "Show the instance of a state folder, and up to which time its ids may have been made",
+    .example = "idtree state show /var/lib/idtree",
+    .json = "one object",
+    .run = show,
+};
+
+const struct command state_check_command = {
+    .name = "state check",
+    .operands = "DIR",
+    .summary = "Check that the state in a folder is complete and undamaged; no broker may run on it",
+    .example = "idtree state check /var/lib/idtree",
+    .json = "one object, if the state is complete and undamaged",
+    .run = check,
+};
+
+const struct command state_forget_command = {
+    .name = "state forget",
+    .operands = "DIR STORE",
+    .flags = CMD_SILENT,
+    .summary = "Give up the contents of a lost store: an empty one is made when it is needed",
+    .example = "idtree state forget /var/lib/idtree compressor.sqlite",
+    .run = forget,
+};
+
+const struct command state_backup_command = {
+    .name = "state backup",
+    .operands = "DIR NEW",
+    .flags = CMD_SILENT,
+    .summary = "Copy documents and jobs of a state folder to look at; the horizon is copied only as text",
+    .details = "No broker starts on the copy.  See BACKUP in idtree-operations(7).",
+    .example = "idtree state backup /var/lib/idtree /backup/idtree-monday",
+    .run = backup,
+};

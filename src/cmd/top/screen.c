@@ -161,7 +161,7 @@ static void describe_choice (const struct view *v, char *buf, size_t size)
     if (v->help)
         snprintf (buf, size, "s S: sort  r: reverse  /: filter  Enter: subtree  u: all  space: pause  q: end");
     else
-        snprintf (buf, size, "%s, by %s%s%s%s%s   (?: keys)", of, top_model_sort_name (v->board->sort), order,
+        snprintf (buf, size, "%s, by %s%s%s%s%s   (?: keys)", of, top_model_sort_names[v->board->sort], order,
                   *filter || v->typing ? ", filter: " : "", filter, v->typing ? "_" : "");
 }
 

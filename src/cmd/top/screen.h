@@ -6,7 +6,7 @@
 #define CMD_TOP_SCREEN_H
 
 #include "cmd/base/table.h"
-#include "cmd/top/view.h"
+#include "cmd/top/top_model.h"
 
 /* Take over the terminal.  Returns 0, or -1 if TERM names a terminal that is unknown or cannot move its cursor. */
 int screen_begin (bool color);

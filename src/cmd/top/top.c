@@ -285,7 +285,7 @@ static void take_interval (struct cmd *cmd, const char *arg, void *to)
 static void take_sort (struct cmd *cmd, const char *arg, void *to)
 {
     for (enum top_model_sort s = 0; s < SORTS; s++)
-        if (!strcmp (arg, top_model_sort_name (s))) {
+        if (!strcmp (arg, top_model_sort_names[s])) {
             *(enum top_model_sort *)to = s;
             return;
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* top_model.h - the data of idtree top about ranks, which ranks it shows, and their order.  Does no I/O.
+/* top_model.h - the data of idtree top about ranks, which ranks it shows in which order, and the effect of keys.  Does
+ * no I/O.
  *
  * The caller passes in answers and the time.  A round visits each rank below one rank; a rank that a round did not see
  * is removed.
@@ -84,7 +85,7 @@ void top_model_end (struct top_model *b);
 
 /* --- what is shown --------------------------------------------------------------------------------- */
 
-const char *top_model_sort_name (enum top_model_sort sort);
+extern const char *const top_model_sort_names[SORTS];
 
 /* Sort again, after the order or the filter was changed. */
 void top_model_arrange (struct top_model *b);
@@ -94,5 +95,43 @@ double top_model_ids_s (const struct top_model *b);
 
 /* An object with all shown data: a new reference. */
 json_t *top_model_json_new (const struct top_model *b);
+
+/* --- the view: what keys change -------------------------------------------------------------------- */
+
+/* Keys that are not letters. */
+enum view_key {
+    VIEW_UP = 1000,
+    VIEW_DOWN,
+    VIEW_PAGE_UP,
+    VIEW_PAGE_DOWN,
+    VIEW_HOME,
+    VIEW_END,
+    VIEW_ENTER,
+    VIEW_BACK,
+    VIEW_ESCAPE
+};
+
+enum view_action {
+    VIEW_NOTHING,
+    VIEW_DRAW, /* redraw */
+    VIEW_ASK,  /* send requests to the ranks below 'root' */
+    VIEW_QUIT,
+};
+
+struct view {
+    struct top_model *board;
+    uint32_t root;
+    uint32_t selected; /* a rank */
+    size_t first;      /* index of the first displayed line in the model's shown ranks */
+    size_t lines;      /* lines available for ranks */
+    bool typing;       /* keys are added to the filter */
+    bool help;
+    bool paused;
+};
+
+enum view_action view_key (struct view *v, int key);
+
+/* The index of the selected rank in the shown ranks.  Moves the selection to a shown rank, and scrolls to it. */
+size_t view_place (struct view *v);
 
 #endif /* CMD_TOP_TOP_MODEL_H */

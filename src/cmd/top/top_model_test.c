@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cmd/top/view.h"
+#include "cmd/top/top_model.h"
 #include "test/tap.h"
 
 /* The shown ranks, in their order. */
