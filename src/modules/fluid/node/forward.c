@@ -14,6 +14,7 @@
  * A third combined request is used by an owner rank that has too much to make: it carries requests of children, and the
  * rank makes ids for others meanwhile. A requester with something in it gets no other ids before that is complete.
  */
+#include <assert.h>
 #include <errno.h>
 #include <syslog.h>
 
@@ -89,9 +90,11 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
 {
     uint32_t lack = p->count - p->got;
 
+    assert (p->asked == 0 && lack > 0 && room > 0); /* a request is in one forward at a time */
     p->asked = lack < room ? lack : room;
     p->asked_ms = n->cursor_ms;
     f->count += p->asked;
+    assert (f->count <= NODE_MAX_COUNT);
     f->after = max_u64 (f->after, p->after);
     f->traced |= p->traced;
     TAILQ_INSERT_TAIL (&f->shares, p, share);
@@ -174,6 +177,7 @@ static void report_traced (struct node *n, const struct forward *f)
 
 static void send (struct node *n, uint64_t now_us, struct forward *f)
 {
+    assert (!f->busy);
     if (f->count == 0)
         return;
     f->busy = true;
@@ -512,6 +516,7 @@ bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const str
     n->stats.ids_from_above += f->count;
     node_follow (n, now_us, run[nruns - 1].first + run[nruns - 1].n - 1);
     deal_out (n, now_us, f, run);
+    assert (TAILQ_EMPTY (&f->shares)); /* an answer has as many ids as were requested */
     end (n, f);
     return true;
 }

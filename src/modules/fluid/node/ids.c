@@ -12,6 +12,7 @@
  * the next turn: they need not wait for the next millisecond. While the node cannot generate, waiting requests are
  * forwarded (forward.c).
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "libutil/minmax.h"
@@ -33,6 +34,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
         page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* 'gen' is done with this millisecond */
     if (got <= 0)
         return 0;
+    assert (*first > n->last_id); /* ids of a rank increase */
     n->cursor_ms = t_ms;
     n->last_id = *first + (uint32_t)got - 1;
     n->stats.ids += (uint64_t)got;

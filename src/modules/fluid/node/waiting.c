@@ -61,6 +61,7 @@ static void remove_requester (struct waiting *w, struct requester *a)
 {
     struct requester **link = &w->bucket[bucket_of (a->name, a->kind)];
 
+    assert (TAILQ_EMPTY (&a->waiting) && a->missing == 0);
     while (*link != a)
         link = &(*link)->next;
     *link = a->next;
@@ -111,13 +112,15 @@ void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail
 static void leave (struct waiting *w, struct pending *p)
 {
     struct requester *a = p->requester;
+    uint32_t missing = p->count - p->got;
 
+    assert (p->got <= p->count && missing <= a->missing && a->missing <= w->missing);
     TAILQ_REMOVE (&w->all, p, link);
     TAILQ_REMOVE (&a->waiting, p, turn);
     w->length--;
     w->others -= a->kind == REQUESTER_USER;
-    w->missing -= p->count - p->got;
-    a->missing -= p->count - p->got;
+    w->missing -= missing;
+    a->missing -= missing;
     if (--a->length == 0)
         remove_requester (w, a);
     TAILQ_INSERT_HEAD (&w->spare, p, link);
@@ -171,6 +174,7 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum requester
     struct requester *a = find (w, bucket, name, kind);
     struct pending *p = get_spare (w);
 
+    assert (count > 0);
     if (p && !a)
         a = add_requester (w, bucket, name, kind);
     if (p && !a)
@@ -215,12 +219,14 @@ static void forget (struct waiting *w, struct pending *p)
 
 void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text)
 {
+    assert (p->cookie); /* it was not answered yet */
     waiting_refuse (w, p->cookie, errnum, text);
     forget (w, p);
 }
 
 void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p)
 {
+    assert (p->cookie && p->got == p->count);
     metrics_time (&w->stats->waits, now_us > p->arrival_us ? now_us - p->arrival_us : 0);
     w->reply (w->arg, p->cookie, p->run, p->nruns);
     forget (w, p);
@@ -237,8 +243,10 @@ void waiting_fail_all (struct waiting *w, int errnum, const char *text)
 {
     struct pending *p;
 
-    while ((p = TAILQ_FIRST (&w->all)))
+    while ((p = TAILQ_FIRST (&w->all))) {
+        assert (p->asked == 0); /* otherwise its entry would stay */
         waiting_fail (w, p, errnum, text);
+    }
 }
 
 uint64_t waiting_expire (struct waiting *w, uint64_t before_us, int errnum, const char *text)
@@ -287,7 +295,11 @@ static bool continues (const struct pending *p, fluid_t first)
 
 int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32_t n)
 {
-    assert (n <= p->count - p->got);
+    const struct id_run *last = p->nruns > 0 ? &p->run[p->nruns - 1] : NULL;
+
+    assert (n > 0 && n <= p->count - p->got);
+    assert ((first & FLUID_SEQUENCE_MAX) + n <= FLUID_PER_MS);
+    assert (!last || first >= last->first + last->n); /* each request gets increasing ids */
     if (continues (p, first))
         p->run[p->nruns - 1].n += n;
     else {
