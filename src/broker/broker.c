@@ -9,7 +9,6 @@
  */
 #include "config.h"
 
-#include <czmq.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -17,15 +16,58 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "broker/base/instance.h"
+#include "broker/base/log.h"
+#include "broker/base/topology.h"
 #include "broker/base/uuid_key.h"
-#include "broker/private.h"
+#include "broker/boot/boot.h"
+#include "broker/boot/cluster.h"
+#include "broker/broker.h"
+#include "broker/conffile.h"
+#include "broker/metrics/serve.h"
+#include "broker/module/module.h"
+#include "broker/overlay/overlay.h"
+#include "broker/place.h"
+#include "broker/route/event.h"
+#include "broker/route/router.h"
+#include "broker/route/usock.h"
+#include "broker/services.h"
+#include "broker/trace.h"
+#include "common/libzmqutil/zwatcher.h"
 #include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define MAX_MODULE_LIST 1024
-#define REFUSED_S 10.      /* from the first report of a refused broker to the second; doubled each time */
-#define REFUSED_MAX_S 600. /* longest time between two such reports */
+
+struct broker {
+    struct broker_conf conf;
+    uint32_t rank;
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    struct attrs *attrs;
+    struct boot *boot;       /* borrowed from the process */
+    const struct topo *topo; /* owned by 'boot' */
+    char public_key[BOOT_KEY_TEXT];
+    char secret_key[BOOT_KEY_TEXT];
+    struct place place;
+    struct instance instance;
+    char announced[256]; /* where children connect; "": it has none */
+    struct log *log;
+    struct router *router;
+    struct overlay *overlay;
+    struct event *event;
+    struct modules *modules;
+    struct services *services;
+    struct metrics_service *metrics_service; /* requests for figures of the subtree */
+    struct trace *trace;                     /* clients that trace messages */
+    struct usock *local;
+    struct member *member;
+    struct zpoll *zpoll;
+    struct peer peer; /* of the broker's own services */
+    idt_t *h;         /* their handle */
+    struct lifecycle life;
+};
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
@@ -196,11 +238,6 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
     return unknown_attribute (unclaimed, attr_origin (b->attrs, unclaimed), errp);
 }
 
-int broker_check_known (struct broker *b, const char *name, const char *origin, idt_error_t *errp)
-{
-    return attr_is_known (b->attrs, name) || is_for_later (name, b) ? 0 : unknown_attribute (name, origin, errp);
-}
-
 /* Report why a module does not start, with the place where the attribute in its message was set. */
 static int module_fault (struct broker *b, const char *name, int errnum, const char *text, idt_error_t *errp)
 {
@@ -209,20 +246,21 @@ static int module_fault (struct broker *b, const char *name, int errnum, const c
     return errsetf (errp, errnum, "%s%smodule %s: %s", origin, *origin ? ": " : "", name, text);
 }
 
-/* A module in a thread has started, or failed to start. A failure that prevents the start of the broker is stored here.
- * broker_check_start () handles it later, because modules may be stopped there.
+/* A module in a thread has started, or failed to start. A failure that prevents the start of the broker is handled
+ * in the next turn, because modules may be stopped there.
  */
 static void started (void *arg, const char *name, int errnum, const char *text)
 {
     struct broker *b = arg;
+    idt_error_t err;
 
-    if (errnum == 0)
-        b->start_errnum = check_attributes (b, &b->start_error) < 0 ? errno : b->start_errnum;
-    else if (b->state == STATE_JOIN) {
-        b->start_errnum = errnum;
-        module_fault (b, name, errnum, text, &b->start_error);
+    if (errnum == 0 && check_attributes (b, &err) < 0)
+        lifecycle_fail (&b->life, errno, err.text);
+    else if (errnum != 0 && b->life.state == STATE_JOIN) {
+        module_fault (b, name, errnum, text, &err);
+        lifecycle_fail (&b->life, errnum, err.text);
     }
-    else
+    else if (errnum != 0)
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
 }
 
@@ -259,58 +297,28 @@ static void parent (void *arg, bool up)
 {
     struct broker *b = arg;
 
-    b->joined = up;
-    if (up)
-        b->refusal_pause = 0.;
-    else
-        broker_input (b, STATE_LEFT);
+    lifecycle_parent (&b->life, up);
 }
 
-/* A refused broker tries again without end, several times a second, at one ancestor or several. The time between two
- * log lines about this doubles, up to REFUSED_MAX_S.
- */
-static void log_refused (struct broker *b)
-{
-    double now = clock_s (CLOCK_MONOTONIC), longer = b->refusal_pause * 2;
-
-    if (b->refusal_pause > 0. && now < b->refusal_due)
-        return;
-    b->refusal_pause = longer < REFUSED_S ? REFUSED_S : longer < REFUSED_MAX_S ? longer : REFUSED_MAX_S;
-    b->refusal_due = now + b->refusal_pause;
-    if (b->state == STATE_JOIN)
-        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not accept this broker yet: %s", b->refusal);
-    else
-        log_printf (b->log, LOG_WARNING, "overlay", "the parent does not accept this broker: %s", b->refusal);
-}
-
-/* EADDRINUSE (another broker serves this rank) and ESHUTDOWN end soon, so the broker keeps trying. Any other reason is
- * permanent: a broker that is joining gives up.
- */
 static void refused (void *arg, int errnum, const char *text)
 {
     struct broker *b = arg;
 
-    snprintf (b->refusal, sizeof (b->refusal), "%s", text);
-    if (b->state == STATE_JOIN && errnum != EADDRINUSE && errnum != ESHUTDOWN)
-        broker_join_failed (b, errnum == STATE_REFUSED ? errnum : ETIMEDOUT);
-    else
-        log_refused (b);
+    lifecycle_refused (&b->life, errnum, text);
 }
 
 static void intruder (void *arg, const char *text)
 {
     struct broker *b = arg;
 
-    if (b->state > STATE_RUN)
-        return;
-    log_printf (b->log, LOG_CRIT, "overlay", "a tree of another instance is connecting to this rank 0: %s", text);
-    b->wrong_instance = boot_knows_all (b->boot);
-    broker_give_up (b, STATE_REFUSED, text);
+    lifecycle_intruder (&b->life, text);
 }
 
 static void child (void *arg, uint32_t rank, bool up)
 {
-    broker_check_alone (arg);
+    struct broker *b = arg;
+
+    lifecycle_child (&b->life);
 }
 
 static bool heard (void *arg)
@@ -322,23 +330,16 @@ static bool heard (void *arg)
 
 static void stop (void *arg)
 {
-    broker_begin_stop (arg, "the parent");
+    struct broker *b = arg;
+
+    lifecycle_begin_stop (&b->life, "the parent");
 }
 
-/* The leases of this broker, and all it knows of its instance, are invalid: it drops them. It is then made again and
- * waits for the right rank 0, like a host that was started before rank 0.
- */
 static void wrong_instance (void *arg, const char *text)
 {
     struct broker *b = arg;
 
-    if (b->state > STATE_RUN)
-        return;
-    log_printf (b->log, LOG_WARNING, "overlay", "starts again and waits for rank 0: %s", text);
-    b->wrong_instance = true;
-    if (b->conf.ops->restart)
-        b->conf.ops->restart (b->conf.arg);
-    broker_begin_stop (b, "a parent of the wrong instance");
+    lifecycle_wrong_instance (&b->life, text);
 }
 
 static void unfollowed (void *arg, const idt_msg_t *disconnect)
@@ -385,8 +386,7 @@ static bool turn (void *arg)
     modules_turn (b->modules);
     zpoll_turn (b->zpoll);
     bool busy = overlay_turn (b->overlay);
-    broker_check_start (b);
-    broker_check_complete (b);
+    lifecycle_turn (&b->life);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
     if (b->trace && !modules_pending (b->modules))
@@ -420,18 +420,17 @@ static void wake (void *arg)
 /* Make the UUID, and find the topology, the statedir and the rundir. */
 static int identify (struct broker *b, idt_error_t *errp)
 {
-    struct authz admit;
+    struct authz authz;
 
     if (uuid_make (b->uuid) < 0)
         return errprintf (errp, "cannot read random bytes: %s", strerror (errno));
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
         || attr_define (b->attrs, "statedir.allow-network", "false", 0, errp) < 0
-        || authz_init (&admit, b->attrs, errp) < 0
-        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, authz_folder_mode (&admit),
-                        errp)
+        || authz_init (&authz, b->attrs, errp) < 0
+        || place_init (&b->place, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, authz_folder_mode (&authz), errp)
                < 0
-        || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
+        || attr_update (b->attrs, "rundir", b->place.rundir, errp) < 0)
         return -1;
     return 0;
 }
@@ -446,7 +445,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return -1;
     if (!(b->member = member_create (b->conf.process, overlay_domain (b->rank, name), &member_ops, b))
         || !(b->zpoll = zpoll_create (member_reactor (b->member)))
-        || !(b->router = router_create (b->rank, b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
+        || !(b->router = router_create (b->rank, b->topo, max_pending)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     zpoll_set_wake (b->zpoll, wake, b->member);
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
@@ -460,7 +459,7 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
 {
     char path[PATH_MAX + 32];
 
-    snprintf (path, sizeof (path), "%s/local-%u", b->rundir.path, b->rank);
+    snprintf (path, sizeof (path), "%s/local-%u", b->place.rundir, b->rank);
     b->local = usock_create (process_usocks (b->conf.process), member_reactor (b->member), path, b->rank, b->attrs,
                              b->router, b->log, &usock_ops, b, errp);
     return b->local ? 0 : -1;
@@ -476,7 +475,7 @@ static int find_instance (struct broker *b, idt_error_t *errp)
                         "statedir is not set: rank 0 of a configured instance keeps its state there; create it once "
                         "with idtree init");
     if (b->rank == 0)
-        return instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp);
+        return instance_find (&b->instance, b->attrs, b->place.rundir, b->log, errp);
     instance_recall (&b->instance, b->attrs, b->rank, b->log);
     return 0;
 }
@@ -498,12 +497,14 @@ static int bind_overlay (struct broker *b, idt_error_t *errp)
 {
     char endpoint[256];
 
-    if (broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
+    if (place_choose (&b->place, b->boot, b->rank, b->attrs, endpoint, sizeof (endpoint), errp) < 0)
         return -1;
     if (topo_child_count (b->topo, b->rank) > 0
         && overlay_bind (b->overlay, endpoint, boot_is_known (b->boot, b->rank), errp) < 0)
         return -1;
-    return boot_tell (b->boot, b->rank, broker_announced_endpoint (b), b->public_key, errp);
+    if (overlay_endpoint (b->overlay))
+        place_announce (b->boot, overlay_endpoint (b->overlay), b->announced, sizeof (b->announced));
+    return boot_tell (b->boot, b->rank, b->announced[0] ? b->announced : NULL, b->public_key, errp);
 }
 
 static int make_overlay (struct broker *b, idt_error_t *errp)
@@ -525,7 +526,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .public_key = b->public_key,
         .secret_key = b->secret_key,
         .configured = boot_knows_all (b->boot),
-        .quorum = b->rank == 0 ? &b->quorum : NULL,
+        .quorum = b->rank == 0 ? &b->life.quorum : NULL,
         .ops = &overlay_ops,
         .arg = b,
     };
@@ -565,7 +566,54 @@ static int meet_family (struct broker *b, idt_error_t *errp)
     return boot_knows_all (b->boot) ? meet_descendants (b, b->rank, errp) : 0;
 }
 
-static int make_services (struct broker *b, idt_error_t *errp)
+/* --- attributes -------------------------------------------------------------------------------------- */
+
+static int define_endpoints (struct broker *b, idt_error_t *errp)
+{
+    const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
+    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* the parent may move in a configured instance */
+
+    if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, flags, errp) < 0)
+        return -1;
+    return b->announced[0] ? attr_update (b->attrs, "tbon.endpoint", b->announced, errp) : 0;
+}
+
+static int define_attributes (struct broker *b, idt_error_t *errp)
+{
+    if (define_endpoints (b, errp) < 0 || attr_define (b->attrs, "version", PACKAGE_VERSION, 0, errp) < 0
+        || attr_define (b->attrs, "broker.boot", "auto", 0, errp) < 0
+        || attr_define (b->attrs, "broker.modules", BROKER_MODULES, 0, errp) < 0
+        || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
+        || cluster_define (b->attrs, errp) < 0)
+        return -1;
+    return 0;
+}
+
+static int is_known (const char *name, const char *origin, void *arg, idt_error_t *errp)
+{
+    struct broker *b = arg;
+
+    return attr_is_known (b->attrs, name) || is_for_later (name, b) ? 0 : unknown_attribute (name, origin, errp);
+}
+
+int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp)
+{
+    return quorum_check (fresh, b->boot->size, errp) < 0 ? -1 : conffile_check (b->attrs, fresh, is_known, b, errp);
+}
+
+void broker_reload (struct broker *b, struct attrs *fresh, struct conffile_report *report)
+{
+    const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, NULL);
+
+    conffile_take_over (b->attrs, fresh, b->log, report);
+    if (b->rank > 0 && ancestors)
+        attr_update (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, NULL);
+    overlay_connect (b->overlay); /* a refused broker may be in a long pause */
+}
+
+/* --- life -------------------------------------------------------------------------------------------- */
+
+static int make_modules (struct broker *b, idt_error_t *errp)
 {
     struct modules_conf conf = {
         .reactor = member_reactor (b->member),
@@ -580,13 +628,83 @@ static int make_services (struct broker *b, idt_error_t *errp)
         .arg = b,
     };
 
+    snprintf (b->peer.uuid, sizeof (b->peer.uuid), "%s", b->uuid);
     if (!(b->modules = modules_create (&conf, errp)))
         return -1;
-    snprintf (b->peer.uuid, sizeof (b->peer.uuid), "%s", b->uuid);
-    if (!(b->h = modules_host_builtin (b->modules, &b->peer)) || router_peer_add (b->router, &b->peer) < 0
-        || broker_serve (b) < 0)
-        return errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
-    return 0;
+    if ((b->h = modules_host_builtin (b->modules, &b->peer)) && router_peer_add (b->router, &b->peer) == 0)
+        return 0;
+    return errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
+}
+
+static int make_services (struct broker *b, idt_error_t *errp)
+{
+    static const char *const names[] = { "broker",   "attr", "config",  "event",  "service", "state-machine",
+                                         "shutdown", "log",  "metrics", "module", "overlay" };
+    const struct services_conf services = {
+        .h = b->h,
+        .rank = b->rank,
+        .attrs = b->attrs,
+        .boot = b->boot,
+        .uuid = b->uuid,
+        .event = b->event,
+        .router = b->router,
+        .local = b->local,
+        .life = &b->life,
+        .ops = b->conf.ops,
+        .ops_arg = b->conf.arg,
+    };
+    const struct metrics_service_conf metrics_service = {
+        .h = b->h,
+        .topo = b->topo,
+        .rank = b->rank,
+        .for_process = boot_rank (b->boot, 0) == b->rank,
+        .overlay = b->overlay,
+        .modules = b->modules,
+        .router = b->router,
+        .event = b->event,
+        .local = b->local,
+    };
+    int rc = 0;
+
+    if (!(b->services = services_create (&services, errp)))
+        return -1;
+    for (size_t i = 0; rc == 0 && i < sizeof (names) / sizeof (names[0]); i++)
+        rc = router_service_add (b->router, names[i], &b->peer);
+    if (rc == 0 && log_serve (b->log, b->h) == 0 && overlay_serve (b->overlay, b->h) == 0
+        && modules_serve (b->modules, b->h) == 0 && (b->metrics_service = metrics_service_create (&metrics_service))
+        && (b->trace = trace_create (b->h, b->router)))
+        return 0;
+    return errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
+}
+
+static void ending (void *arg)
+{
+    struct broker *b = arg;
+
+    services_stop (b->services);
+    metrics_service_stop (b->metrics_service);
+}
+
+static int make_lifecycle (struct broker *b, idt_error_t *errp)
+{
+    const struct lifecycle_conf conf = {
+        .reactor = member_reactor (b->member),
+        .boot = b->boot,
+        .rank = b->rank,
+        .attrs = b->attrs,
+        .log = b->log,
+        .overlay = b->overlay,
+        .modules = b->modules,
+        .local = b->local,
+        .command = b->conf.command,
+        .files = b->conf.files,
+        .ops = b->conf.ops,
+        .ops_arg = b->conf.arg,
+        .ending = ending,
+        .arg = b,
+    };
+
+    return lifecycle_init (&b->life, &conf, errp);
 }
 
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
@@ -600,10 +718,10 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     b->conf = *conf;
     b->rank = conf->rank;
     b->boot = conf->boot;
-    b->size = b->boot->size;
+
     b->topo = b->boot->topo;
     b->attrs = conf->attrs;
-    b->state_since = clock_s (CLOCK_MONOTONIC);
+    b->life.since = clock_s (CLOCK_MONOTONIC);
     if (identify (b, errp) == 0 && make_base (b, errp) == 0 && listen_for_clients (b, errp) == 0
         && find_instance (b, errp) == 0 && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
         return b;
@@ -620,7 +738,7 @@ void broker_destroy (struct broker *b)
         return;
     if (b->log)
         log_set_forward (b->log, NULL, NULL);
-    command_destroy (b->command);
+    lifecycle_fini (&b->life);
     if (b->modules)
         modules_stop (b->modules); /* modules read attributes until they end */
     usock_destroy (b->local);
@@ -628,19 +746,17 @@ void broker_destroy (struct broker *b)
     metrics_service_destroy (b->metrics_service);
     trace_destroy (b->trace);
     modules_destroy (b->modules);
+    services_destroy (b->services);
     event_destroy (b->event);
-    idt_watcher_destroy (b->timer);
-    idt_watcher_destroy (b->quorum_timer);
     router_destroy (b->router);
-    msglist_destroy (b->shutdown_streams);
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);
     log_destroy (b->log);
-    if (b->wrong_instance && b->rank > 0)
+    if (b->life.wrong_instance && b->rank > 0)
         instance_forget (&b->instance, b->attrs, b->rank);
-    else if (b->state == STATE_EXIT)
+    else if (b->life.state == STATE_EXIT)
         instance_leave (&b->instance);
-    rundir_fini (&b->rundir);
+    place_fini (&b->place);
     attrs_destroy (b->attrs);
     explicit_bzero (b->secret_key, sizeof (b->secret_key));
     free (b);
@@ -649,27 +765,16 @@ void broker_destroy (struct broker *b)
 
 int broker_start (struct broker *b, idt_error_t *errp)
 {
-    if (meet_family (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
-        || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
+    if (meet_family (b, errp) < 0 || define_attributes (b, errp) < 0 || make_modules (b, errp) < 0
+        || make_services (b, errp) < 0 || make_lifecycle (b, errp) < 0 || load_modules (b, errp) < 0)
         return -1;
-    b->timer = idt_timer_watcher_create (member_reactor (b->member), broker_patience (b) * 1E3, 0., broker_timer_cb, b);
-    b->quorum_timer = idt_timer_watcher_create (member_reactor (b->member), b->quorum.warn_s * 1E3,
-                                                b->quorum.warn_s * 1E3, broker_quorum_timer_cb, b);
-    return b->timer && b->quorum_timer ? 0 : errprintf (errp, "out of memory");
+    return check_attributes (b, errp);
 }
 
 void broker_join (struct broker *b)
 {
-    if (b->state != STATE_JOIN)
-        return;
     member_wake (b->member);
-    idt_watcher_start (b->timer);
-    if (b->rank == 0) {
-        b->joined = true;
-        broker_check_start (b);
-    }
-    else
-        overlay_connect (b->overlay);
+    lifecycle_join (&b->life);
 }
 
 void broker_pause (struct broker *b, bool paused)
@@ -680,31 +785,30 @@ void broker_pause (struct broker *b, bool paused)
 void broker_status (const struct broker *b, struct broker_status *status)
 {
     *status = (struct broker_status){
-        .state = b->state,
+        .state = b->life.state,
         .rank = b->rank,
-        .size = b->size,
-        .has_parent = b->joined,
+        .size = b->boot->size,
+        .has_parent = b->life.joined,
         .full = overlay_is_full (b->overlay),
-        .ready = b->state == STATE_RUN && (b->rank > 0 || !b->quorum.is_given || b->quorum.is_reached),
+        .ready = b->life.state == STATE_RUN && (b->rank > 0 || !b->life.quorum.is_given || b->life.quorum.is_reached),
         .joined = overlay_joined (b->overlay),
-        .quorum = b->quorum.need,
+        .quorum = b->life.quorum.need,
     };
 }
 
-enum broker_exit broker_exit_of (int errnum)
+void broker_stop (struct broker *b, const char *why)
 {
-    switch (errnum) {
-    case EINVAL:
-    case ENAMETOOLONG:
-        return BROKER_EXIT_USAGE;
-    case ENOTRECOVERABLE:
-        return BROKER_EXIT_STATE;
-    default:
-        return BROKER_EXIT_FAILED;
-    }
+    member_wake (b->member);
+    lifecycle_stop (&b->life, why);
+}
+
+void broker_leave (struct broker *b, enum broker_exit exit, const char *why)
+{
+    member_wake (b->member);
+    lifecycle_leave (&b->life, exit, why);
 }
 
 int broker_exit_code (const struct broker *b)
 {
-    return b->exit_code;
+    return b->life.exit_code;
 }

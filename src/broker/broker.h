@@ -16,13 +16,14 @@
 #include <idtree/idtree.h>
 
 #include "broker/base/attr.h"
+#include "broker/lifecycle.h"
 #include "broker/process.h"
-#include "broker/state.h"
 
 #define BROKER_MODULES "fluid,flake,compressor" /* default of broker.modules */
 
 struct boot;
 struct broker;
+struct conffile_report;
 
 /* Callbacks to the owner of a broker. */
 struct broker_ops {
@@ -49,11 +50,6 @@ struct broker_conf {
     void *arg;
 };
 
-/* Get the attribute broker.join-timeout in seconds. If it is not set, the default is 0 (wait without end) for a
- * 'patient' broker, else 60 s. Returns 0, or -1 with errno set and 'errp' filled.
- */
-int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
-
 /* Make a broker: it binds its sockets and reports its endpoint to 'boot'. Copies 'conf'; its strings and 'ops' are
  * borrowed. NULL with errno set and 'errp' filled.
  */
@@ -74,18 +70,6 @@ void broker_join (struct broker *b);
  * continue.
  */
 void broker_pause (struct broker *b, bool paused);
-
-/* Exit codes of a broker that did not run. After the last two a restart does not help. */
-enum broker_exit {
-    BROKER_EXIT_FAILED = 1,
-    BROKER_EXIT_USAGE = 2, /* an option or the configuration file is invalid */
-    BROKER_EXIT_STATE = 3, /* the statedir cannot be used */
-};
-
-/* The exit code for the errno of broker_create () or broker_start (): BROKER_EXIT_USAGE for EINVAL and ENAMETOOLONG,
- * BROKER_EXIT_STATE for ENOTRECOVERABLE, BROKER_EXIT_FAILED for all others.
- */
-enum broker_exit broker_exit_of (int errnum);
 
 /* The exit code of a stopped broker: the exit code of the command if it ran, else 0, or an enum broker_exit on failure.
  */
@@ -111,5 +95,13 @@ void broker_stop (struct broker *b, const char *why);
 
 /* As broker_stop (), for a reason of the broker itself: prints 'why' on stderr and sets the exit code to 'exit'. */
 void broker_leave (struct broker *b, enum broker_exit exit, const char *why);
+
+/* Check that a broker can take over the attributes of files that were read again (conffile.h). Returns 0, or -1 with
+ * errno EINVAL and 'errp' filled.
+ */
+int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp);
+
+/* Take over the changes in one broker. All brokers must have checked them. */
+void broker_reload (struct broker *b, struct attrs *fresh, struct conffile_report *report);
 
 #endif /* BROKER_BROKER_H */

@@ -19,8 +19,8 @@
 
 #include "broker/broker.h"
 #include "broker/broker_group.h"
+#include "broker/conffile.h"
 #include "broker/launcher_orders.h"
-#include "broker/reload.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -367,9 +367,8 @@ static int check_reload (const struct broker_group *c, struct attrs *fresh, idt_
 
 json_t *broker_group_reload (struct broker_group *c, idt_error_t *errp)
 {
-    const struct reload_conf conf = { c->given, c->conf.config_files, c->conf.nconfig_files };
-    struct reload_report report = { json_array (), json_array () };
-    struct attrs *fresh = reload_read (&conf, errp);
+    struct conffile_report report = { json_array (), json_array () };
+    struct attrs *fresh = conffile_read_again (c->given, c->conf.config_files, c->conf.nconfig_files, errp);
 
     if (!fresh || check_reload (c, fresh, errp) < 0 || reload_boot (c, fresh, errp) < 0) {
         json_decref (report.changed);

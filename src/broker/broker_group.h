@@ -43,7 +43,7 @@ void broker_group_destroy (struct broker_group *c); /* destroys the brokers that
 /* Stop all brokers, as broker_stop (). */
 void broker_group_stop (struct broker_group *c, const char *why);
 
-/* Read the configuration files again (reload.h). Returns a new reference to a report: {"changed":[name],
+/* Read the configuration files again (conffile.h). Returns a new reference to a report: {"changed":[name],
  * "later":[name]}. NULL with errno set and 'errp' filled: then nothing has changed, except after ESTALE, when brokers
  * that are no longer in the files are stopping.
  */

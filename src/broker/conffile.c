@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* conffile.c - attributes from a file */
+/* conffile.c - attributes from a file, read at the start and again while brokers run */
 #include "config.h"
 
 #include <ctype.h>
@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
+#include "broker/boot/cluster.h"
 #include "broker/conffile.h"
 #include "libutil/errprintf.h"
 
@@ -267,4 +269,166 @@ int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp)
     fclose (r.f);
     errno = saved;
     return rc < 0 ? errprintf (errp, "%s:%u: %s", path, r.line, r.why.text) : 0;
+}
+
+/* --- reading again ------------------------------------------------------------------------------------- */
+
+struct giving {
+    struct attrs *given;
+    struct attrs *fresh;
+    int rc;
+    idt_error_t *errp;
+};
+
+static void give_again (const char *name, const char *value, void *arg)
+{
+    struct giving *g = arg;
+
+    if (g->rc == 0 && !attr_origin (g->given, name))
+        g->rc = attr_give (g->fresh, name, value, g->errp);
+}
+
+struct attrs *conffile_read_again (struct attrs *given, const char **files, size_t nfiles, idt_error_t *errp)
+{
+    struct giving g = { .given = given, .errp = errp };
+
+    if (nfiles == 0) {
+        errsetf (errp, ENOENT, "the broker was started without --config: there is no file to read again");
+        return NULL;
+    }
+    if (!(g.fresh = attrs_create ())) {
+        errsetf (errp, ENOMEM, "out of memory");
+        return NULL;
+    }
+    for (size_t i = 0; g.rc == 0 && i < nfiles; i++)
+        g.rc = conffile_load (g.fresh, files[i], errp);
+    if (g.rc == 0)
+        attr_foreach (given, give_again, &g);
+    if (g.rc == 0)
+        return g.fresh;
+    attrs_destroy (g.fresh);
+    return NULL;
+}
+
+/* --- checking ------------------------------------------------------------------------------------ */
+
+struct checking {
+    struct attrs *now;
+    struct attrs *fresh;
+    conffile_known_f known; /* NULL: not checked */
+    void *arg;
+    int rc;
+    idt_error_t *errp;
+};
+
+static void check_one (const char *name, const char *value, void *arg)
+{
+    struct checking *c = arg;
+    const char *origin = attr_origin (c->fresh, name);
+    int flags = 0;
+    idt_error_t why;
+
+    if (c->rc == 0 && c->known && c->known (name, origin, c->arg, c->errp) < 0)
+        c->rc = -1;
+    attr_look (c->now, name, &flags);
+    if (c->rc == 0 && (flags & ATTR_SETTABLE) && attr_check (c->now, name, value, &why) < 0)
+        c->rc = errsetf (c->errp, EINVAL, "%s%s%s", origin ? origin : "", origin ? ": " : "", why.text);
+}
+
+/* Other modules, loaded at the restart, may define other attributes. */
+static bool has_other_modules (struct attrs *now, struct attrs *fresh)
+{
+    const char *new = attr_get (fresh, "broker.modules", NULL), *old = attr_get (now, "broker.modules", NULL);
+
+    return new && (!old || strcmp (new, old) != 0);
+}
+
+int conffile_check (struct attrs *now, struct attrs *fresh, conffile_known_f known, void *arg, idt_error_t *errp)
+{
+    struct checking c = { .now = now, .fresh = fresh, .arg = arg, .errp = errp };
+
+    c.known = has_other_modules (now, fresh) ? NULL : known;
+    attr_foreach (fresh, check_one, &c);
+    return c.rc;
+}
+
+/* --- taking over --------------------------------------------------------------------------------- */
+
+struct taking {
+    struct attrs *now;
+    struct attrs *fresh;
+    struct log *log;
+    struct conffile_report *report;
+};
+
+/* boot_reload () has already taken over the addresses of other hosts. */
+static bool is_boots (const char *name)
+{
+    return strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0;
+}
+
+/* Returns whether the attribute has changed. */
+static bool take (struct taking *t, const char *name, const char *value, int flags)
+{
+    idt_error_t err = { "" };
+
+    if (is_boots (name))
+        return attr_update (t->now, name, value, NULL) == 0;
+    if (strcmp (name, "cluster.quorum") == 0) {
+        if (attr_set (t->now, "broker.quorum", value, &err) == 0 && attr_update (t->now, name, value, &err) == 0)
+            return true;
+    }
+    else if (!(flags & ATTR_SETTABLE))
+        return false;
+    else if (attr_set (t->now, name, value, &err) == 0)
+        return true;
+    log_printf (t->log, LOG_ERR, "broker", "%s", err.text); /* out of memory */
+    return false;
+}
+
+static void tell (struct taking *t, const char *name, bool changed)
+{
+    json_array_append_new (changed ? t->report->changed : t->report->later, json_string (name));
+}
+
+static void take_over (const char *name, const char *value, void *arg)
+{
+    struct taking *t = arg;
+    int flags = 0;
+    const char *old = attr_look (t->now, name, &flags);
+    bool changed;
+
+    if (old && strcmp (old, value) == 0)
+        return;
+    if ((changed = take (t, name, value, flags)))
+        attr_set_origin (t->now, name, attr_origin (t->fresh, name), NULL);
+    tell (t, name, changed);
+    log_printf (t->log, LOG_NOTICE, "broker", changed ? "%s is now %s" : "%s=%s waits for a restart", name, value);
+}
+
+/* An attribute that came from a file, and is no longer in any, returns to its default. */
+static void take_back (const char *name, const char *value, void *arg)
+{
+    struct taking *t = arg;
+    const char *fallback = is_boots (name) ? CLUSTER_ADDRESS : attr_fallback (t->now, name);
+    int flags = 0;
+    bool changed;
+
+    if (!attr_origin (t->now, name) || attr_get (t->fresh, name, NULL) || (fallback && strcmp (value, fallback) == 0))
+        return;
+    attr_get (t->now, name, &flags);
+    if ((changed = fallback && take (t, name, fallback, flags)))
+        attr_set_origin (t->now, name, NULL, NULL);
+    tell (t, name, changed);
+    log_printf (t->log, LOG_NOTICE, "broker", "%s is no longer in any file: %s%s", name,
+                changed ? "it has its default again: " : "this takes effect at the next restart",
+                changed ? fallback : "");
+}
+
+void conffile_take_over (struct attrs *now, struct attrs *fresh, struct log *log, struct conffile_report *report)
+{
+    struct taking t = { .now = now, .fresh = fresh, .log = log, .report = report };
+
+    attr_foreach (fresh, take_over, &t);
+    attr_foreach (now, take_back, &t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* conffile.h - attributes from a file
+/* conffile.h - attributes from a file, read at the start and again while brokers run
  *
  * The format is close to TOML:
  *
@@ -19,11 +19,46 @@
 #ifndef BROKER_CONFFILE_H
 #define BROKER_CONFFILE_H
 
+#include <jansson.h>
+
 #include "broker/base/attr.h"
+#include "broker/base/log.h"
 
 /* Set in 'attrs' the attributes of the file 'path'; attr_origin () then returns their lines. Returns 0, or -1 with
  * errno set (EINVAL: the content of the file) and 'errp' naming file, line and fault.
  */
 int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp);
+
+/* --- reading again ---------------------------------------------------------------------------------
+ *
+ * Attributes of the command line keep their values. Of the others, settable attributes take their new values, and the
+ * addresses of other hosts are read again. Attributes that cannot change in a running broker are reported, and change
+ * at its restart. Attributes that were removed from the files return to their defaults.
+ */
+
+/* Read the files again, in their order. Of 'given', the attributes at the start, those without an origin are of the
+ * command line and override the files. NULL with errno set (ENOENT: no files; EINVAL: the content of a file) and 'errp'
+ * filled.
+ */
+struct attrs *conffile_read_again (struct attrs *given, const char **files, size_t nfiles, idt_error_t *errp);
+
+/* Check that an attribute of a configuration file is known; 'origin' is its place in the file. Returns 0, or -1 with
+ * errno EINVAL and 'errp' filled.
+ */
+typedef int (*conffile_known_f) (const char *name, const char *origin, void *arg, idt_error_t *errp);
+
+/* Check that a broker with the attributes 'now' can take over 'fresh'. Returns 0, or -1 with errno EINVAL and 'errp'
+ * filled.
+ */
+int conffile_check (struct attrs *now, struct attrs *fresh, conffile_known_f known, void *arg, idt_error_t *errp);
+
+/* The result: arrays of attribute names. */
+struct conffile_report {
+    json_t *changed;
+    json_t *later; /* change when the broker is started again */
+};
+
+/* Take over the changes in one broker. All brokers must have checked them. */
+void conffile_take_over (struct attrs *now, struct attrs *fresh, struct log *log, struct conffile_report *report);
 
 #endif /* BROKER_CONFFILE_H */

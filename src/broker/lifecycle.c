@@ -1,341 +1,517 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lifecycle.c - the states of a broker: the actions at the begin of each state, and the events that end it
+/* lifecycle.c - the states of a broker, as a table; the actions at the begin of each state; the events that end it
  *
- * state.c decides which state follows; all events pass through broker_input (). A timer limits the states that wait for
- * other brokers: join, cleanup, shutdown.
+ * state_next () decides which state follows; all events pass through input (), so a broker never returns to an earlier
+ * state. A timer limits the states that wait for other brokers: join, cleanup, shutdown.
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <syslog.h>
 
-#include "broker/private.h"
+#include "broker/boot/boot.h"
+#include "broker/broker.h"
+#include "broker/command.h"
+#include "broker/lifecycle.h"
+#include "broker/module/module.h"
+#include "broker/overlay/overlay.h"
+#include "broker/route/usock.h"
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
 
-#define READ_TURN_MS 2  /* between two checks whether clients have read all */
-#define READ_S 1.       /* how long the end waits for that */
-#define WAITS_S 10.     /* until a broker without join timeout reports that it waits */
-#define WAITS_ON_S 600. /* between further reports of this kind */
+#define READ_TURN_MS 2     /* between two checks whether clients have read all */
+#define READ_S 1.          /* how long the end waits for that */
+#define WAITS_S 10.        /* until a broker without join timeout reports that it waits */
+#define WAITS_ON_S 600.    /* between further reports of this kind */
+#define REFUSED_S 10.      /* from the first report of a refused broker to the second; doubled each time */
+#define REFUSED_MAX_S 600. /* longest time between two such reports */
 
-/* --- states ------------------------------------------------------------------------------------------ */
+/* --- which state follows ------------------------------------------------------------------------------------- */
+
+static const struct {
+    enum state from;
+    enum state_input input;
+    enum state to;
+} transitions[] = {
+    { STATE_JOIN, STATE_JOINED, STATE_RUN },          { STATE_JOIN, STATE_STOP, STATE_CLEANUP },
+    { STATE_RUN, STATE_STOP, STATE_CLEANUP },         { STATE_CLEANUP, STATE_NO_CHILDREN, STATE_SHUTDOWN },
+    { STATE_CLEANUP, STATE_TIMEOUT, STATE_SHUTDOWN }, { STATE_SHUTDOWN, STATE_LEFT, STATE_EXIT },
+    { STATE_SHUTDOWN, STATE_TIMEOUT, STATE_EXIT },
+};
+
+enum state state_next (enum state state, enum state_input input)
+{
+    for (size_t i = 0; i < sizeof (transitions) / sizeof (transitions[0]); i++)
+        if (transitions[i].from == state && transitions[i].input == input)
+            return transitions[i].to;
+    return state;
+}
+
+const char *state_name (enum state state)
+{
+    static const char *names[] = { "join", "run", "cleanup", "shutdown", "exit" };
+
+    return names[state];
+}
+
+enum broker_exit broker_exit_of (int errnum)
+{
+    switch (errnum) {
+    case EINVAL:
+    case ENAMETOOLONG:
+        return BROKER_EXIT_USAGE;
+    case ENOTRECOVERABLE:
+        return BROKER_EXIT_STATE;
+    default:
+        return BROKER_EXIT_FAILED;
+    }
+}
+
+/* --- reports ------------------------------------------------------------------------------------------------- */
+
+static double patience (const struct lifecycle *l)
+{
+    if (l->join_timeout > 0)
+        return l->join_timeout;
+    return l->waits ? WAITS_ON_S : WAITS_S;
+}
+
+static const char *why_not_joined (struct lifecycle *l, idt_error_t *err)
+{
+    if (l->refusal[0])
+        return l->refusal;
+    if (overlay_no_address (l->conf.overlay, err))
+        return err->text;
+    return "it does not answer: it is not up yet, or has another certificate, or a firewall is between";
+}
+
+static void say_waits (struct lifecycle *l, const char *module)
+{
+    idt_error_t err;
+
+    if (module && l->joined)
+        log_printf (l->conf.log, LOG_WARNING, "broker", "module %s is slow to start", module);
+    else
+        log_printf (l->conf.log, LOG_WARNING, "broker", "rank %u waits for rank %u at %s: %s", l->conf.rank,
+                    topo_parent (l->conf.boot->topo, l->conf.rank),
+                    attr_get (l->conf.attrs, "tbon.parent-endpoint", NULL), why_not_joined (l, &err));
+    l->waits = true;
+    idt_timer_watcher_reset (l->timer, patience (l) * 1E3, 0.);
+    idt_watcher_start (l->timer);
+}
+
+/* A refused broker tries again without end, several times a second, at one ancestor or several. The time between two
+ * log lines about this doubles, up to REFUSED_MAX_S.
+ */
+static void log_refused (struct lifecycle *l)
+{
+    double now = clock_s (CLOCK_MONOTONIC), longer = l->refusal_pause * 2;
+
+    if (l->refusal_pause > 0. && now < l->refusal_due)
+        return;
+    l->refusal_pause = longer < REFUSED_S ? REFUSED_S : longer < REFUSED_MAX_S ? longer : REFUSED_MAX_S;
+    l->refusal_due = now + l->refusal_pause;
+    if (l->state == STATE_JOIN)
+        log_printf (l->conf.log, LOG_NOTICE, "overlay", "the parent does not accept this broker yet: %s", l->refusal);
+    else
+        log_printf (l->conf.log, LOG_WARNING, "overlay", "the parent does not accept this broker: %s", l->refusal);
+}
+
+/* --- the states ---------------------------------------------------------------------------------------------- */
+
+static void input (struct lifecycle *l, enum state_input in);
 
 /* Report to the owner, and so to the launcher, that the broker is up. */
-static void complete (struct broker *b)
+static void complete (struct lifecycle *l)
 {
-    b->complete = true;
-    idt_watcher_stop (b->timer);
-    b->conf.ops->up (b->conf.arg);
+    l->complete = true;
+    idt_watcher_stop (l->timer);
+    l->conf.ops->up (l->conf.ops_arg);
 }
 
-static void enter_run (struct broker *b)
+void lifecycle_child (struct lifecycle *l)
 {
-    overlay_accept (b->overlay, true);
-    if (b->rank > 0 || !b->boot->whole)
-        complete (b);
-    if (b->rank == 0 && b->quorum.warn_s > 0.)
-        idt_watcher_start (b->quorum_timer);
-    broker_check_complete (b);
+    if (overlay_children_online (l->conf.overlay) == 0 && !l->command)
+        input (l, STATE_NO_CHILDREN);
 }
 
-static void enter_cleanup (struct broker *b)
+void lifecycle_begin_stop (struct lifecycle *l, const char *why)
 {
-    idt_watcher_stop (b->quorum_timer);
-    overlay_accept (b->overlay, false);
-    if (b->wrong_instance)
-        overlay_dismiss_children (b->overlay, STATE_REFUSED, "its tree belonged to the wrong instance");
-    else if (b->alone)
-        overlay_dismiss_children (b->overlay, ESHUTDOWN, "the parent stops, and its subtree continues without it");
+    if (l->state <= STATE_RUN)
+        log_printf (l->conf.log, LOG_INFO, "broker", "stops: %s", why);
+    input (l, STATE_STOP);
+}
+
+static void command_ended (int exit_code, void *arg)
+{
+    struct lifecycle *l = arg;
+
+    l->exit_code = exit_code;
+    command_destroy (l->command);
+    l->command = NULL;
+    if (l->state == STATE_RUN)
+        lifecycle_begin_stop (l, "the command has ended");
     else
-        overlay_stop_children (b->overlay);
-    command_kill (b->command, SIGTERM);
-    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3, 0.);
-    idt_watcher_start (b->timer);
-    broker_check_alone (b);
+        lifecycle_child (l);
+}
+
+static void start_command (struct lifecycle *l)
+{
+    char **argv = l->conf.command;
+    idt_error_t err;
+
+    if (!argv || !argv[0])
+        return;
+    l->conf.command = NULL;
+    l->command = command_create (l->conf.reactor, argv, attr_get (l->conf.attrs, "local-uri", NULL), l->conf.files,
+                                 command_ended, l, &err);
+    if (!l->command) {
+        log_printf (l->conf.log, LOG_ERR, "broker", "%s", err.text);
+        l->exit_code = errno == ENOENT ? 127 : 126;
+        lifecycle_begin_stop (l, "the command could not be run");
+    }
+}
+
+static void check_complete (struct lifecycle *l)
+{
+    if (l->conf.rank != 0 || l->state != STATE_RUN
+        || !quorum_take (&l->quorum, overlay_joined (l->conf.overlay), overlay_is_full (l->conf.overlay)))
+        return;
+    idt_watcher_stop (l->quorum_timer);
+    if (l->quorum.is_given)
+        log_printf (l->conf.log, LOG_NOTICE, "broker", "%u of %u ranks have joined: the quorum is reached",
+                    overlay_joined (l->conf.overlay), l->conf.boot->size);
+    if (!l->complete)
+        complete (l);
+    start_command (l);
+}
+
+static void enter_run (struct lifecycle *l)
+{
+    overlay_accept (l->conf.overlay, true);
+    if (l->conf.rank > 0 || !l->conf.boot->whole)
+        complete (l);
+    if (l->conf.rank == 0 && l->quorum.warn_s > 0.)
+        idt_watcher_start (l->quorum_timer);
+    check_complete (l);
+}
+
+static void enter_cleanup (struct lifecycle *l)
+{
+    idt_watcher_stop (l->quorum_timer);
+    overlay_accept (l->conf.overlay, false);
+    if (l->wrong_instance)
+        overlay_dismiss_children (l->conf.overlay, STATE_REFUSED, "its tree belonged to the wrong instance");
+    else if (l->alone)
+        overlay_dismiss_children (l->conf.overlay, ESHUTDOWN, "the parent stops, and its subtree continues without it");
+    else
+        overlay_stop_children (l->conf.overlay);
+    command_kill (l->command, SIGTERM);
+    idt_timer_watcher_reset (l->timer, l->shutdown_timeout * 1E3, 0.);
+    idt_watcher_start (l->timer);
+    lifecycle_child (l);
 }
 
 /* Modules return what they hold before the broker leaves its parent. */
-static void enter_shutdown (struct broker *b)
+static void enter_shutdown (struct lifecycle *l)
 {
-    modules_stop (b->modules);
-    while (modules_turn (b->modules))
+    modules_stop (l->conf.modules);
+    while (modules_turn (l->conf.modules))
         ;
-    overlay_goodbye (b->overlay);
-    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3 / 2, 0.);
-    idt_watcher_start (b->timer);
-    if (!overlay_has_parent (b->overlay) && !overlay_is_leaving (b->overlay))
-        broker_input (b, STATE_LEFT);
+    overlay_goodbye (l->conf.overlay);
+    idt_timer_watcher_reset (l->timer, l->shutdown_timeout * 1E3 / 2, 0.);
+    idt_watcher_start (l->timer);
+    if (!overlay_has_parent (l->conf.overlay) && !overlay_is_leaving (l->conf.overlay))
+        input (l, STATE_LEFT);
 }
 
-/* End streams that follow the shutdown, and answer requests whose answers cannot arrive any longer. */
-static void tell_waiting (struct broker *b)
+/* Requests of clients are answered before their connections end. */
+static void tell_waiting (struct lifecycle *l)
 {
-    upcalls_stop (&b->ups, b->h, "this broker is stopping");
-    metrics_service_stop (b->metrics_service);
-    msglist_end (b->shutdown_streams, b->h, ENODATA);
-    while (modules_turn (b->modules))
+    l->conf.ending (l->conf.arg);
+    while (modules_turn (l->conf.modules))
         ;
-    usock_flush (b->local);
+    usock_flush (l->conf.local);
 }
 
 /* Clients of Flux stop reading when a connection has ended, and lose messages that came before. So the broker ends when
  * clients have read all output, or after READ_S. No event signals that, so a timer checks.
  */
-static void end_when_read (struct broker *b)
+static void end_when_read (struct lifecycle *l)
 {
-    if (usock_unread (b->local) && clock_s (CLOCK_MONOTONIC) < b->state_since + READ_S) {
-        idt_timer_watcher_reset (b->timer, READ_TURN_MS, 0.);
-        idt_watcher_start (b->timer);
+    if (usock_unread (l->conf.local) && clock_s (CLOCK_MONOTONIC) < l->since + READ_S) {
+        idt_timer_watcher_reset (l->timer, READ_TURN_MS, 0.);
+        idt_watcher_start (l->timer);
         return;
     }
-    tell_waiting (b); /* requests that arrived in the meantime */
-    idt_watcher_stop (b->timer);
-    idt_reactor_stop (member_reactor (b->member));
+    tell_waiting (l); /* requests that arrived in the meantime */
+    idt_watcher_stop (l->timer);
+    idt_reactor_stop (l->conf.reactor);
 }
 
-static void enter_exit (struct broker *b)
+static void enter_exit (struct lifecycle *l)
 {
-    tell_waiting (b);
-    if (b->exit_code == 0)
-        b->conf.ops->up (b->conf.arg); /* a stop before the state run is not a failure */
-    end_when_read (b);
+    tell_waiting (l);
+    if (l->exit_code == 0)
+        l->conf.ops->up (l->conf.ops_arg); /* a stop before the state run is not a failure */
+    end_when_read (l);
 }
 
-static void move_to (struct broker *b, enum state next)
+static void move_to (struct lifecycle *l, enum state next)
 {
-    b->state = next;
-    b->state_since = clock_s (CLOCK_MONOTONIC);
-    log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
-    switch (b->state) {
+    assert (next > l->state);
+    l->state = next;
+    l->since = clock_s (CLOCK_MONOTONIC);
+    log_printf (l->conf.log, LOG_DEBUG, "broker", "state %s", state_name (l->state));
+    switch (l->state) {
     case STATE_RUN:
-        enter_run (b);
+        enter_run (l);
         break;
     case STATE_CLEANUP:
-        enter_cleanup (b);
+        enter_cleanup (l);
         break;
     case STATE_SHUTDOWN:
-        enter_shutdown (b);
+        enter_shutdown (l);
         break;
     case STATE_EXIT:
-        enter_exit (b);
+        enter_exit (l);
         break;
     case STATE_JOIN:
         break;
     }
 }
 
-void broker_input (struct broker *b, enum state_input in)
+static void input (struct lifecycle *l, enum state_input in)
 {
-    enum state next = state_next (b->state, in);
+    enum state next = state_next (l->state, in);
 
-    if (next != b->state)
-        move_to (b, next);
+    if (next != l->state)
+        move_to (l, next);
 }
 
-void broker_check_alone (struct broker *b)
+/* --- a start that fails -------------------------------------------------------------------------------------- */
+
+static void give_up (struct lifecycle *l, int errnum, const char *why)
 {
-    if (overlay_children_online (b->overlay) == 0 && !b->command)
-        broker_input (b, STATE_NO_CHILDREN);
+    fprintf (stderr, "idtree-broker: %s\n", why);
+    l->exit_code = broker_exit_of (errnum);
+    lifecycle_begin_stop (l, "a failure");
 }
 
-void broker_begin_stop (struct broker *b, const char *why)
+static void cannot_start (struct lifecycle *l, int errnum, const char *fmt, ...)
 {
-    if (b->state <= STATE_RUN)
-        log_printf (b->log, LOG_INFO, "broker", "stops: %s", why);
-    broker_input (b, STATE_STOP);
+    char why[1024];
+    va_list ap;
+
+    if (l->state > STATE_RUN || l->complete)
+        return;
+    va_start (ap, fmt);
+    vsnprintf (why, sizeof (why), fmt, ap);
+    va_end (ap);
+    give_up (l, errnum, why);
 }
+
+static void join_failed (struct lifecycle *l, int errnum)
+{
+    const char *parent = attr_get (l->conf.attrs, "tbon.parent-endpoint", NULL);
+
+    cannot_start (l, errnum, "rank %u could not join rank %u at %s: %s", l->conf.rank,
+                  topo_parent (l->conf.boot->topo, l->conf.rank), parent ? parent : "?",
+                  l->refusal[0] ? l->refusal : "it does not answer (broker.join-timeout)");
+}
+
+static void join_timeout (struct lifecycle *l)
+{
+    const char *module = modules_starting (l->conf.modules);
+    char missing[256];
+
+    if (l->join_timeout == 0) {
+        say_waits (l, module);
+        return;
+    }
+    if (l->state == STATE_RUN) {
+        overlay_name_missing (l->conf.overlay, missing, sizeof (missing));
+        cannot_start (l, ETIMEDOUT, "an instance of %u brokers is not complete: %s did not join (broker.join-timeout)",
+                      l->conf.boot->size, missing);
+    }
+    else if (l->joined && module)
+        cannot_start (l, ETIMEDOUT, "module %s takes too long to start (broker.join-timeout)", module);
+    else
+        join_failed (l, ETIMEDOUT);
+}
+
+void lifecycle_fail (struct lifecycle *l, int errnum, const char *text)
+{
+    l->start_errnum = errnum;
+    errprintf (&l->start_error, "%s", text);
+}
+
+/* --- timers -------------------------------------------------------------------------------------------------- */
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct lifecycle *l = arg;
+
+    if (l->state <= STATE_RUN) {
+        join_timeout (l);
+        return;
+    }
+    if (l->state == STATE_EXIT) {
+        end_when_read (l);
+        return;
+    }
+    log_printf (l->conf.log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",
+                state_name (l->state));
+    command_kill (l->command, SIGKILL);
+    input (l, STATE_TIMEOUT);
+}
+
+static void quorum_timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct lifecycle *l = arg;
+    char missing[512];
+
+    overlay_name_missing (l->conf.overlay, missing, sizeof (missing));
+    log_printf (l->conf.log, LOG_WARNING, "broker",
+                "%u of %u ranks have joined, and %u must (broker.quorum): missing %s", overlay_joined (l->conf.overlay),
+                l->conf.boot->size, l->quorum.need, missing);
+}
+
+/* --- what the overlay reports -------------------------------------------------------------------------------- */
+
+void lifecycle_parent (struct lifecycle *l, bool up)
+{
+    l->joined = up;
+    if (up)
+        l->refusal_pause = 0.;
+    else
+        input (l, STATE_LEFT);
+}
+
+/* EADDRINUSE (another broker serves this rank) and ESHUTDOWN end soon, so the broker keeps trying. Any other reason is
+ * permanent: a broker that is joining gives up.
+ */
+void lifecycle_refused (struct lifecycle *l, int errnum, const char *text)
+{
+    snprintf (l->refusal, sizeof (l->refusal), "%s", text);
+    if (l->state == STATE_JOIN && errnum != EADDRINUSE && errnum != ESHUTDOWN)
+        join_failed (l, errnum == STATE_REFUSED ? errnum : ETIMEDOUT);
+    else
+        log_refused (l);
+}
+
+void lifecycle_intruder (struct lifecycle *l, const char *text)
+{
+    assert (l->conf.rank == 0);
+    if (l->state > STATE_RUN)
+        return;
+    log_printf (l->conf.log, LOG_CRIT, "overlay", "a tree of another instance is connecting to this rank 0: %s", text);
+    l->wrong_instance = boot_knows_all (l->conf.boot);
+    give_up (l, STATE_REFUSED, text);
+}
+
+/* The leases of this broker, and all it knows of its instance, are invalid: it drops them. It is then made again and
+ * waits for the right rank 0, like a host that was started before rank 0.
+ */
+void lifecycle_wrong_instance (struct lifecycle *l, const char *text)
+{
+    assert (l->conf.rank > 0);
+    if (l->state > STATE_RUN)
+        return;
+    log_printf (l->conf.log, LOG_WARNING, "overlay", "starts again and waits for rank 0: %s", text);
+    l->wrong_instance = true;
+    if (l->conf.ops->restart)
+        l->conf.ops->restart (l->conf.ops_arg);
+    lifecycle_begin_stop (l, "a parent of the wrong instance");
+}
+
+/* --- orders -------------------------------------------------------------------------------------------------- */
 
 /* In a configured instance each broker is started and stopped by itself; only a request stops all.
  *
  * The first call does not count as the second one if the parent's stop came earlier: launchers signal all ranks at the
  * same time.
  */
-void broker_stop (struct broker *b, const char *why)
+void lifecycle_stop (struct lifecycle *l, const char *why)
 {
-    member_wake (b->member);
-    if (b->told_to_stop) {
-        log_printf (b->log, LOG_WARNING, "broker", "stops immediately: %s", why);
-        if (b->state != STATE_EXIT)
-            move_to (b, STATE_EXIT);
+    if (l->told_to_stop) {
+        log_printf (l->conf.log, LOG_WARNING, "broker", "stops immediately: %s", why);
+        if (l->state != STATE_EXIT)
+            move_to (l, STATE_EXIT);
         return;
     }
-    b->told_to_stop = true;
-    b->alone = boot_knows_all (b->boot);
-    broker_begin_stop (b, why);
+    l->told_to_stop = true;
+    l->alone = boot_knows_all (l->conf.boot);
+    lifecycle_begin_stop (l, why);
 }
 
-void broker_leave (struct broker *b, enum broker_exit exit, const char *why)
+void lifecycle_leave (struct lifecycle *l, enum broker_exit exit, const char *why)
 {
     fprintf (stderr, "idtree-broker: %s\n", why);
-    b->exit_code = exit;
-    broker_stop (b, why);
+    l->exit_code = exit;
+    lifecycle_stop (l, why);
 }
 
-void broker_check_start (struct broker *b)
+static void check_start (struct lifecycle *l)
 {
-    if (b->state != STATE_JOIN)
+    if (l->state != STATE_JOIN)
         return;
-    if (b->start_error.text[0])
-        broker_cannot_start (b, b->start_errnum, "%s", b->start_error.text);
-    else if (b->joined && !modules_starting (b->modules))
-        broker_input (b, STATE_JOINED);
+    if (l->start_error.text[0])
+        cannot_start (l, l->start_errnum, "%s", l->start_error.text);
+    else if (l->joined && !modules_starting (l->conf.modules))
+        input (l, STATE_JOINED);
 }
 
-void broker_give_up (struct broker *b, int errnum, const char *why)
+void lifecycle_turn (struct lifecycle *l)
 {
-    fprintf (stderr, "idtree-broker: %s\n", why);
-    b->exit_code = broker_exit_of (errnum);
-    broker_begin_stop (b, "a failure");
+    check_start (l);
+    check_complete (l);
 }
 
-void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...)
+void lifecycle_join (struct lifecycle *l)
 {
-    char why[1024];
-    va_list ap;
-
-    if (b->state > STATE_RUN || b->complete)
+    if (l->state != STATE_JOIN)
         return;
-    va_start (ap, fmt);
-    vsnprintf (why, sizeof (why), fmt, ap);
-    va_end (ap);
-    broker_give_up (b, errnum, why);
-}
-
-void broker_join_failed (struct broker *b, int errnum)
-{
-    const char *parent = attr_get (b->attrs, "tbon.parent-endpoint", NULL);
-
-    broker_cannot_start (b, errnum, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
-                         parent ? parent : "?",
-                         b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
-}
-
-double broker_patience (const struct broker *b)
-{
-    if (b->join_timeout > 0)
-        return b->join_timeout;
-    return b->waits ? WAITS_ON_S : WAITS_S;
-}
-
-static const char *why_not_joined (struct broker *b, idt_error_t *err)
-{
-    if (b->refusal[0])
-        return b->refusal;
-    if (overlay_no_address (b->overlay, err))
-        return err->text;
-    return "it does not answer: it is not up yet, or has another certificate, or a firewall is between";
-}
-
-static void say_waits (struct broker *b, const char *module)
-{
-    idt_error_t err;
-
-    if (module && b->joined)
-        log_printf (b->log, LOG_WARNING, "broker", "module %s is slow to start", module);
+    idt_watcher_start (l->timer);
+    if (l->conf.rank == 0) {
+        l->joined = true;
+        check_start (l);
+    }
     else
-        log_printf (b->log, LOG_WARNING, "broker", "rank %u waits for rank %u at %s: %s", b->rank,
-                    topo_parent (b->topo, b->rank), attr_get (b->attrs, "tbon.parent-endpoint", NULL),
-                    why_not_joined (b, &err));
-    b->waits = true;
-    idt_timer_watcher_reset (b->timer, broker_patience (b) * 1E3, 0.);
-    idt_watcher_start (b->timer);
+        overlay_connect (l->conf.overlay);
 }
 
-static void join_timeout (struct broker *b)
-{
-    const char *module = modules_starting (b->modules);
-    char missing[256];
+/* --- life ---------------------------------------------------------------------------------------------------- */
 
-    if (b->join_timeout == 0) {
-        say_waits (b, module);
-        return;
-    }
-    if (b->state == STATE_RUN) {
-        overlay_name_missing (b->overlay, missing, sizeof (missing));
-        broker_cannot_start (b, ETIMEDOUT,
-                             "an instance of %u brokers is not complete: %s did not join (broker.join-timeout)",
-                             b->size, missing);
-    }
-    else if (b->joined && module)
-        broker_cannot_start (b, ETIMEDOUT, "module %s takes too long to start (broker.join-timeout)", module);
-    else
-        broker_join_failed (b, ETIMEDOUT);
+int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp)
+{
+    return attr_seconds (attrs, "broker.join-timeout", patient ? "0" : "60s", patient ? 0. : 0.1, 86400., seconds,
+                         errp);
 }
 
-void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)
+int lifecycle_init (struct lifecycle *l, const struct lifecycle_conf *conf, idt_error_t *errp)
 {
-    struct broker *b = arg;
-
-    if (b->state <= STATE_RUN) {
-        join_timeout (b);
-        return;
-    }
-    if (b->state == STATE_EXIT) {
-        end_when_read (b);
-        return;
-    }
-    log_printf (b->log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",
-                state_name (b->state));
-    command_kill (b->command, SIGKILL);
-    broker_input (b, STATE_TIMEOUT);
+    assert (l->state == STATE_JOIN && !l->timer);
+    l->conf = *conf;
+    if (attr_seconds (conf->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &l->shutdown_timeout, errp) < 0
+        || broker_join_timeout (conf->attrs, boot_knows_all (conf->boot), &l->join_timeout, errp) < 0
+        || quorum_init (&l->quorum, conf->attrs, conf->boot->size, errp) < 0)
+        return -1;
+    l->timer = idt_timer_watcher_create (conf->reactor, patience (l) * 1E3, 0., timer_cb, l);
+    l->quorum_timer = idt_timer_watcher_create (conf->reactor, l->quorum.warn_s * 1E3, l->quorum.warn_s * 1E3,
+                                                quorum_timer_cb, l);
+    return l->timer && l->quorum_timer ? 0 : errprintf (errp, "out of memory");
 }
 
-/* --- the command ------------------------------------------------------------------------------------- */
-
-static void command_ended (int exit_code, void *arg)
+void lifecycle_fini (struct lifecycle *l)
 {
-    struct broker *b = arg;
-
-    b->exit_code = exit_code;
-    command_destroy (b->command);
-    b->command = NULL;
-    if (b->state == STATE_RUN)
-        broker_begin_stop (b, "the command has ended");
-    else
-        broker_check_alone (b);
-}
-
-static void start_command (struct broker *b)
-{
-    char **argv = b->conf.command;
-    idt_error_t err;
-
-    if (!argv || !argv[0])
-        return;
-    b->conf.command = NULL;
-    b->command = command_create (member_reactor (b->member), argv, attr_get (b->attrs, "local-uri", NULL),
-                                 b->conf.files, command_ended, b, &err);
-    if (!b->command) {
-        log_printf (b->log, LOG_ERR, "broker", "%s", err.text);
-        b->exit_code = errno == ENOENT ? 127 : 126;
-        broker_begin_stop (b, "the command could not be run");
-    }
-}
-
-void broker_check_complete (struct broker *b)
-{
-    if (b->rank != 0 || b->state != STATE_RUN
-        || !quorum_take (&b->quorum, overlay_joined (b->overlay), overlay_is_full (b->overlay)))
-        return;
-    idt_watcher_stop (b->quorum_timer);
-    if (b->quorum.is_given)
-        log_printf (b->log, LOG_NOTICE, "broker", "%u of %u ranks have joined: the quorum is reached",
-                    overlay_joined (b->overlay), b->size);
-    if (!b->complete)
-        complete (b);
-    start_command (b);
-}
-
-void broker_quorum_timer_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    struct broker *b = arg;
-    char missing[512];
-
-    overlay_name_missing (b->overlay, missing, sizeof (missing));
-    log_printf (b->log, LOG_WARNING, "broker", "%u of %u ranks have joined, and %u must (broker.quorum): missing %s",
-                overlay_joined (b->overlay), b->size, b->quorum.need, missing);
+    command_destroy (l->command);
+    idt_watcher_destroy (l->timer);
+    idt_watcher_destroy (l->quorum_timer);
 }

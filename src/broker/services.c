@@ -5,26 +5,91 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "libutil/clock.h"
-#include "libutil/errprintf.h"
-#include "broker/private.h"
+#include "broker/base/hostlist.h"
+#include "broker/base/msglist.h"
+#include "broker/boot/boot.h"
+#include "broker/services.h"
+#include "libmodule/module.h"
 #include "libidtree/json.h"
 #include "libmsg/access.h"
 #include "libutil/base64.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
 
 #define MAX_SERVICES 64 /* of one client or module */
+
+struct services {
+    struct services_conf conf;
+    struct msglist *shutdown_streams; /* requests shutdown.start that wait for the end */
+    struct upcalls ups;               /* requests of clients that were sent on to rank 0 */
+};
 
 /* The client or module that sent a request over a connection to this broker; NULL: the request came from another
  * broker.
  */
-static struct peer *local_sender (struct broker *b, const idt_msg_t *msg)
+static struct peer *local_sender (struct services *s, const idt_msg_t *msg)
 {
-    struct peer *p = idt_msg_route_count (msg) == 1 ? router_peer (b->router, idt_msg_route_newest (msg)) : NULL;
+    struct peer *p = idt_msg_route_count (msg) == 1 ? router_peer (s->conf.router, idt_msg_route_newest (msg)) : NULL;
 
     return p && (p->kind == PEER_CLIENT || p->kind == PEER_MODULE) ? p : NULL;
+}
+
+/* --- attributes that describe the broker ------------------------------------------------------------------------------------------- */
+
+static int define_facts (const struct services_conf *conf, idt_error_t *errp)
+{
+    char starttime[32], local_uri[PATH_MAX + 32];
+    struct timespec ts;
+    const struct {
+        const char *name;
+        const char *value;
+    } facts[] = {
+        { "hostname", conf->boot->host },
+        { "hostlist", "" }, /* made on request by get_hostlist () */
+        { "instance-level", "0" },
+        { "local-uri", local_uri },
+        { "broker.uuid", conf->uuid },
+        { "broker.starttime", starttime },
+        { "broker.boot-method", boot_method_name (conf->boot) },
+    };
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    snprintf (starttime, sizeof (starttime), "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000);
+    usock_uri (conf->local, local_uri, sizeof (local_uri));
+    for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++)
+        if (attr_define (conf->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
+            return -1;
+    return 0;
+}
+
+static int define_numbers (const struct services_conf *conf, idt_error_t *errp)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } numbers[] = {
+        { "rank", conf->rank },
+        { "size", conf->boot->size },
+        { "security.owner", geteuid () },
+        { "broker.pid", getpid () },
+        { "tbon.level", topo_level (conf->boot->topo, conf->rank) },
+        { "tbon.maxlevel", topo_maxlevel (conf->boot->topo) },
+    };
+    char text[16];
+
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
+        snprintf (text, sizeof (text), "%u", numbers[i].value);
+        if (attr_define (conf->attrs, numbers[i].name, text, ATTR_IMMUTABLE, errp) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* --- attr ------------------------------------------------------------------------------------------- */
@@ -37,38 +102,38 @@ static void respond_value (idt_t *h, const idt_msg_t *msg, const char *value, in
 static void hostlist_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
-    struct broker *b = up->owner;
+    struct services *s = up->owner;
     const char *value;
 
     if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
-        idt_respond_error (b->h, up->msg, errno, idt_future_error (f));
+        idt_respond_error (s->conf.h, up->msg, errno, idt_future_error (f));
     else
-        respond_value (b->h, up->msg, value, ATTR_IMMUTABLE);
+        respond_value (s->conf.h, up->msg, value, ATTR_IMMUTABLE);
     upcall_destroy (up);
 }
 
 /* The list of hosts is long and seldom requested, so it is made, or fetched from rank 0, on request. */
-static void get_hostlist (struct broker *b, const idt_msg_t *msg)
+static void get_hostlist (struct services *s, const idt_msg_t *msg)
 {
-    char *text = b->boot->hosts ? hostlist_text (b->boot->hosts) : NULL;
+    char *text = s->conf.boot->hosts ? hostlist_text (s->conf.boot->hosts) : NULL;
     struct upcall *up = NULL;
 
     if (text)
-        respond_value (b->h, msg, text, ATTR_IMMUTABLE);
-    else if (b->boot->hosts)
-        idt_respond_error (b->h, msg, ENOMEM, NULL);
-    else if ((up = upcall_create (&b->ups, idt_rpc_pack (b->h, "attr.get", 0, 0, "{s:s}", "name", "hostlist"), -1,
-                                  hostlist_cb, b)))
+        respond_value (s->conf.h, msg, text, ATTR_IMMUTABLE);
+    else if (s->conf.boot->hosts)
+        idt_respond_error (s->conf.h, msg, ENOMEM, NULL);
+    else if ((up = upcall_create (&s->ups, idt_rpc_pack (s->conf.h, "attr.get", 0, 0, "{s:s}", "name", "hostlist"), -1,
+                                  hostlist_cb, s)))
         up->msg = idt_msg_ref (msg);
     else
-        idt_respond_error (b->h, msg, errno, "cannot ask rank 0 for the list of hosts");
+        idt_respond_error (s->conf.h, msg, errno, "cannot ask rank 0 for the list of hosts");
     free (text);
 }
 
 static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
-    const struct peer *p = local_sender (b, msg);
+    struct services *s = arg;
+    const struct peer *p = local_sender (s, msg);
     const char *name, *value;
     idt_error_t err;
     int flags;
@@ -79,9 +144,9 @@ static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (strcmp (name, "hostlist") == 0)
-        get_hostlist (b, msg);
-    else if ((value = p && p->kind == PEER_MODULE ? attr_get (b->attrs, name, &flags)
-                                                  : attr_look (b->attrs, name, &flags)))
+        get_hostlist (s, msg);
+    else if ((value = p && p->kind == PEER_MODULE ? attr_get (s->conf.attrs, name, &flags)
+                                                  : attr_look (s->conf.attrs, name, &flags)))
         respond_value (h, msg, value, flags);
     else
         idt_respond_error (h, msg, ENOENT, NULL);
@@ -90,7 +155,7 @@ static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
     const char *name, *value;
     idt_error_t err;
     json_t *o;
@@ -99,7 +164,7 @@ static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (attr_set (b->attrs, name, value, &err) < 0)
+    if (attr_set (s->conf.attrs, name, value, &err) < 0)
         idt_respond_error (h, msg, errno, err.text);
     else
         idt_respond (h, msg, NULL);
@@ -109,8 +174,8 @@ static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 /* A module defines an attribute of its own (idt_attr_define ()). */
 static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
-    struct peer *p = local_sender (b, msg);
+    struct services *s = arg;
+    struct peer *p = local_sender (s, msg);
     const char *name, *value, *kept;
     idt_error_t err;
     json_t *o;
@@ -121,7 +186,7 @@ static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (!p || p->kind != PEER_MODULE)
         idt_respond_error (h, msg, EPERM, "only modules of this broker define attributes");
-    else if (!(kept = attr_default (b->attrs, name, value, &err)))
+    else if (!(kept = attr_default (s->conf.attrs, name, value, &err)))
         idt_respond_error (h, msg, errno, err.text);
     else
         idt_respond_pack (h, msg, "{s:s s:i}", "value", kept, "flags", 0);
@@ -135,10 +200,10 @@ static void append_name (const char *name, const char *value, void *arg)
 
 static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
     json_t *names = json_array ();
 
-    attr_foreach (b->attrs, append_name, &names);
+    attr_foreach (s->conf.attrs, append_name, &names);
     idt_respond_pack (h, msg, "{s:o}", "names", names);
 }
 
@@ -155,9 +220,9 @@ static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void config_reload_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
     idt_error_t err = { "" };
-    json_t *report = b->conf.ops->reload ? b->conf.ops->reload (b->conf.arg, &err) : errset_null (ENOSYS);
+    json_t *report = s->conf.ops->reload ? s->conf.ops->reload (s->conf.ops_arg, &err) : errset_null (ENOSYS);
 
     if (report)
         idt_respond_pack (h, msg, "o", report);
@@ -167,31 +232,31 @@ static void config_reload_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- event ------------------------------------------------------------------------------------------ */
 
-static void subscription (struct broker *b, const idt_msg_t *msg,
+static void subscription (struct services *s, const idt_msg_t *msg,
                           int (*change) (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix))
 {
-    struct peer *p = local_sender (b, msg);
+    struct peer *p = local_sender (s, msg);
     const char *topic;
     idt_error_t err;
     json_t *o;
 
     if (idt_msg_unpack (msg, &o, &err, "{s:s}", "topic", &topic) < 0) {
-        idt_respond_error (b->h, msg, EPROTO, err.text);
+        idt_respond_error (s->conf.h, msg, EPROTO, err.text);
         return;
     }
     if (!p)
-        idt_respond_error (b->h, msg, EPROTO,
+        idt_respond_error (s->conf.h, msg, EPROTO,
                            "send requests for events to the broker of the connection, not to "
                            "another rank");
-    else if (change (b->event, p, idt_msg_cred (msg), topic) < 0)
-        idt_respond_error (b->h, msg, errno,
+    else if (change (s->conf.event, p, idt_msg_cred (msg), topic) < 0)
+        idt_respond_error (s->conf.h, msg, errno,
                            errno == ENOSPC
                                ? "too many subscriptions: the limits are 4096 for a connection, 4096 for a user, 64 "
                                  "for a guest, 16384 for all users but the owner: end some first"
                            : errno == EINVAL ? "a subscription is longer than any topic (1024 bytes)"
                                              : NULL);
     else
-        idt_respond (b->h, msg, NULL);
+        idt_respond (s->conf.h, msg, NULL);
     json_decref (o);
 }
 
@@ -233,7 +298,7 @@ static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int f
 
 static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
     const char *topic, *payload = NULL;
     idt_error_t err;
     idt_msg_t *event;
@@ -245,7 +310,7 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (b->rank != 0)
+    if (s->conf.rank != 0)
         idt_respond_error (h, msg, EPROTO, "only rank 0 publishes: send event.publish to nodeid 0");
     else if (!access_may_publish (idt_msg_cred (msg), topic))
         idt_respond_error (h, msg, EPERM,
@@ -255,7 +320,7 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, "flags must be 0 or 32 (private)");
     else if (!(event = make_event (msg, topic, flags, payload)))
         idt_respond_error (h, msg, errno == EINVAL ? EPROTO : errno, "topic or payload is malformed");
-    else if ((seq = event_publish_new (b->event, event)) == 0)
+    else if ((seq = event_publish_new (s->conf.event, event)) == 0)
         idt_respond_error (h, msg, errno, errno == EMSGSIZE ? "an event is larger than 64 MiB" : NULL);
     else
         idt_respond_pack (h, msg, "{s:I}", "seq", (json_int_t)seq);
@@ -264,7 +329,7 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
     const char *stream;
     json_int_t from;
     idt_error_t err;
@@ -276,9 +341,9 @@ static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (b->rank != 0 || from < 1)
+    if (s->conf.rank != 0 || from < 1)
         idt_respond_error (h, msg, EPROTO, "only rank 0 replays events, and their numbers begin at 1");
-    else if (event_window (b->event, stream, from, &buf, &size) < 0)
+    else if (event_window (s->conf.event, stream, from, &buf, &size) < 0)
         idt_respond_error (h, msg, errno, NULL);
     else {
         idt_respond_raw (h, msg, buf, size);
@@ -289,13 +354,13 @@ static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void event_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
-    struct event_stats s = event_stats (b->event);
+    struct services *s = arg;
+    struct event_stats stats = event_stats (s->conf.event);
 
-    idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (b->event), "stream",
-                      event_stream (b->event), "delivered", (json_int_t)s.delivered, "gaps", (json_int_t)s.gaps,
-                      "recovered", (json_int_t)s.recovered, "lost", (json_int_t)s.lost, "duplicates",
-                      (json_int_t)s.duplicates, "subscribers", (json_int_t)s.subscribers);
+    idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (s->conf.event),
+                      "stream", event_stream (s->conf.event), "delivered", (json_int_t)stats.delivered, "gaps",
+                      (json_int_t)stats.gaps, "recovered", (json_int_t)stats.recovered, "lost", (json_int_t)stats.lost,
+                      "duplicates", (json_int_t)stats.duplicates, "subscribers", (json_int_t)stats.subscribers);
 }
 
 /* --- service ---------------------------------------------------------------------------------------- */
@@ -317,26 +382,26 @@ static const char *why_no_change (int errnum)
     }
 }
 
-static void service_change (struct broker *b, const idt_msg_t *msg,
+static void service_change (struct services *s, const idt_msg_t *msg,
                             int (*change) (struct router *r, const char *name, struct peer *p))
 {
-    struct peer *p = local_sender (b, msg);
+    struct peer *p = local_sender (s, msg);
     const char *name;
     idt_error_t err;
     json_t *o;
 
     if (idt_msg_unpack (msg, &o, &err, "{s:s}", "service", &name) < 0) {
-        idt_respond_error (b->h, msg, EPROTO, err.text);
+        idt_respond_error (s->conf.h, msg, EPROTO, err.text);
         return;
     }
     if (!p)
-        idt_respond_error (b->h, msg, EPROTO,
+        idt_respond_error (s->conf.h, msg, EPROTO,
                            "a service can be added only at the broker of the connection, not at "
                            "another rank");
-    else if (change (b->router, name, p) < 0)
-        idt_respond_error (b->h, msg, errno, why_no_change (errno));
+    else if (change (s->conf.router, name, p) < 0)
+        idt_respond_error (s->conf.h, msg, errno, why_no_change (errno));
     else
-        idt_respond (b->h, msg, NULL);
+        idt_respond (s->conf.h, msg, NULL);
     json_decref (o);
 }
 
@@ -369,42 +434,43 @@ static void service_remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
 
-    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration",
-                      clock_s (CLOCK_MONOTONIC) - b->state_since);
+    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (s->conf.life->state), "duration",
+                      clock_s (CLOCK_MONOTONIC) - s->conf.life->since);
 }
 
 /* A streaming request gets its end when the broker ends. */
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
     idt_error_t err;
 
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
         idt_respond (h, msg, NULL);
-    else if (msglist_add (b->shutdown_streams, msg, &err) < 0) {
+    else if (msglist_add (s->shutdown_streams, msg, &err) < 0) {
         idt_respond_error (h, msg, errno, err.text);
         return;
     }
-    broker_begin_stop (b, "a request");
+    lifecycle_begin_stop (s->conf.life, "a request");
 }
 
 static void shutdown_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
+    struct services *s = arg;
 
-    msglist_disconnect (b->shutdown_streams, msg);
+    msglist_disconnect (s->shutdown_streams, msg);
 }
 
 static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct broker *b = arg;
-    struct router_stats s = router_stats (b->router);
+    struct services *s = arg;
+    struct router_stats stats = router_stats (s->conf.router);
 
-    idt_respond_pack (h, msg, "{s:I s:I s:I s:I s:I s:I}", "requests", (json_int_t)s.requests, "responses",
-                      (json_int_t)s.responses, "failed", (json_int_t)s.failed, "unroutable", (json_int_t)s.unroutable,
-                      "pending", (json_int_t)s.pending, "clients", (json_int_t)usock_count (b->local));
+    idt_respond_pack (h, msg, "{s:I s:I s:I s:I s:I s:I}", "requests", (json_int_t)stats.requests, "responses",
+                      (json_int_t)stats.responses, "failed", (json_int_t)stats.failed, "unroutable",
+                      (json_int_t)stats.unroutable, "pending", (json_int_t)stats.pending, "clients",
+                      (json_int_t)usock_count (s->conf.local));
 }
 
 /* For services without statistics, as for modules without a handler of their own. */
@@ -441,29 +507,36 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-static const char *names[] = { "broker",   "attr", "config",  "event",  "service", "state-machine",
-                               "shutdown", "log",  "metrics", "module", "overlay" };
-
-int broker_serve (struct broker *b)
+struct services *services_create (const struct services_conf *conf, idt_error_t *errp)
 {
-    const struct metrics_service_conf metrics_service = {
-        .h = b->h,
-        .topo = b->topo,
-        .rank = b->rank,
-        .for_process = boot_rank (b->boot, 0) == b->rank,
-        .overlay = b->overlay,
-        .modules = b->modules,
-        .router = b->router,
-        .event = b->event,
-        .local = b->local,
-    };
+    struct services *s = calloc (1, sizeof (*s));
 
-    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
-        if (router_service_add (b->router, names[i], &b->peer) < 0)
-            return -1;
-    if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0 || overlay_serve (b->overlay, b->h) < 0
-        || modules_serve (b->modules, b->h) < 0 || !(b->metrics_service = metrics_service_create (&metrics_service))
-        || !(b->trace = trace_create (b->h, b->router)))
-        return -1;
-    return 0;
+    if (!s) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    s->conf = *conf;
+    if (define_facts (conf, errp) == 0 && define_numbers (conf, errp) == 0) {
+        if ((s->shutdown_streams = msglist_create ()) && idt_handlers_add (conf->h, handlers, s) == 0)
+            return s;
+        errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
+    }
+    services_destroy (s);
+    return NULL;
+}
+
+void services_stop (struct services *s)
+{
+    if (!s)
+        return;
+    upcalls_stop (&s->ups, s->conf.h, "this broker is stopping");
+    msglist_end (s->shutdown_streams, s->conf.h, ENODATA);
+}
+
+void services_destroy (struct services *s)
+{
+    if (!s)
+        return;
+    msglist_destroy (s->shutdown_streams);
+    free (s);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state_test.c - each state with each input, and the properties that follow */
+/* lifecycle_test.c - each state with each input, and the properties that follow */
 #include <string.h>
 
-#include "broker/state.h"
+#include "broker/lifecycle.h"
 #include "test/tap.h"
 
 #define STATES (STATE_EXIT + 1)
 #define INPUTS (STATE_TIMEOUT + 1)
 
-/* The transitions drawn in state.h; all other inputs have no effect. */
+/* The transitions drawn in lifecycle.h; all other inputs have no effect. */
 static const enum state expected[STATES][INPUTS] = {
     /*                   JOINED          STOP             NO_CHILDREN      LEFT            TIMEOUT */
     [STATE_JOIN] = { STATE_RUN, STATE_CLEANUP, STATE_JOIN, STATE_JOIN, STATE_JOIN },

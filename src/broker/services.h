@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* services.h - the broker's own services: attr, config, event, service, state-machine, shutdown; and the
+ * attributes that describe the broker
+ */
+#ifndef BROKER_SERVICES_H
+#define BROKER_SERVICES_H
+
+#include "broker/broker.h"
+#include "broker/route/event.h"
+#include "broker/route/usock.h"
+
+struct services;
+
+struct services_conf {
+    idt_t *h; /* the broker's own */
+    uint32_t rank;
+    const char *uuid;
+    struct attrs *attrs;
+    const struct boot *boot;
+    struct event *event;
+    struct router *router;
+    struct usock *local;
+    struct lifecycle *life;
+    const struct broker_ops *ops;
+    void *ops_arg;
+};
+
+/* Define the attributes, and serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with errno set and
+ * 'errp' filled.
+ */
+struct services *services_create (const struct services_conf *conf, idt_error_t *errp);
+
+/* The broker ends: streams that follow the shutdown end, and requests that wait for rank 0 fail. NULL is fine. */
+void services_stop (struct services *s);
+void services_destroy (struct services *s); /* NULL is fine */
+
+#endif /* BROKER_SERVICES_H */
