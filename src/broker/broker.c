@@ -460,8 +460,8 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     char path[PATH_MAX + 32];
 
     snprintf (path, sizeof (path), "%s/local-%u", b->place.rundir, b->rank);
-    b->local = usock_create (process_usocks (b->conf.process), member_reactor (b->member), path, b->rank, b->attrs,
-                             b->router, b->log, &usock_ops, b, errp);
+    b->local = usock_create (process_parts (b->conf.process)->usocks, member_reactor (b->member), path, b->rank,
+                             b->attrs, b->router, b->log, &usock_ops, b, errp);
     return b->local ? 0 : -1;
 }
 
@@ -512,8 +512,8 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
     struct overlay_conf conf = {
         .zpoll = b->zpoll,
         .reactor = member_reactor (b->member),
-        .zctx = process_zctx (b->conf.process),
-        .inside = process_inside (b->conf.process),
+        .zctx = process_parts (b->conf.process)->zctx,
+        .inside = process_parts (b->conf.process)->inside,
         .attrs = b->attrs,
         .instance = &b->instance,
         .router = b->router,
@@ -622,7 +622,7 @@ static int make_modules (struct broker *b, idt_error_t *errp)
         .event = b->event,
         .overlay = b->overlay,
         .log = b->log,
-        .shared = process_shared (b->conf.process),
+        .shared = process_parts (b->conf.process)->shared,
         .rank = b->rank,
         .ops = &modules_ops,
         .arg = b,
@@ -641,17 +641,13 @@ static int make_services (struct broker *b, idt_error_t *errp)
     static const char *const names[] = { "broker",   "attr", "config",  "event",  "service", "state-machine",
                                          "shutdown", "log",  "metrics", "module", "overlay" };
     const struct services_conf services = {
+        .broker = &b->conf,
         .h = b->h,
-        .rank = b->rank,
-        .attrs = b->attrs,
-        .boot = b->boot,
         .uuid = b->uuid,
         .event = b->event,
         .router = b->router,
         .local = b->local,
         .life = &b->life,
-        .ops = b->conf.ops,
-        .ops_arg = b->conf.arg,
     };
     const struct metrics_service_conf metrics_service = {
         .h = b->h,
@@ -688,18 +684,12 @@ static void ending (void *arg)
 static int make_lifecycle (struct broker *b, idt_error_t *errp)
 {
     const struct lifecycle_conf conf = {
+        .broker = &b->conf,
         .reactor = member_reactor (b->member),
-        .boot = b->boot,
-        .rank = b->rank,
-        .attrs = b->attrs,
         .log = b->log,
         .overlay = b->overlay,
         .modules = b->modules,
         .local = b->local,
-        .command = b->conf.command,
-        .files = b->conf.files,
-        .ops = b->conf.ops,
-        .ops_arg = b->conf.arg,
         .ending = ending,
         .arg = b,
     };

@@ -98,9 +98,9 @@ static void say_waits (struct lifecycle *l, const char *module)
     if (module && l->joined)
         log_printf (l->conf.log, LOG_WARNING, "broker", "module %s is slow to start", module);
     else
-        log_printf (l->conf.log, LOG_WARNING, "broker", "rank %u waits for rank %u at %s: %s", l->conf.rank,
-                    topo_parent (l->conf.boot->topo, l->conf.rank),
-                    attr_get (l->conf.attrs, "tbon.parent-endpoint", NULL), why_not_joined (l, &err));
+        log_printf (l->conf.log, LOG_WARNING, "broker", "rank %u waits for rank %u at %s: %s", l->conf.broker->rank,
+                    topo_parent (l->conf.broker->boot->topo, l->conf.broker->rank),
+                    attr_get (l->conf.broker->attrs, "tbon.parent-endpoint", NULL), why_not_joined (l, &err));
     l->waits = true;
     idt_timer_watcher_reset (l->timer, patience (l) * 1E3, 0.);
     idt_watcher_start (l->timer);
@@ -112,15 +112,14 @@ static void say_waits (struct lifecycle *l, const char *module)
 static void log_refused (struct lifecycle *l)
 {
     double now = clock_s (CLOCK_MONOTONIC), longer = l->refusal_pause * 2;
+    bool joining = l->state == STATE_JOIN;
 
     if (l->refusal_pause > 0. && now < l->refusal_due)
         return;
     l->refusal_pause = longer < REFUSED_S ? REFUSED_S : longer < REFUSED_MAX_S ? longer : REFUSED_MAX_S;
     l->refusal_due = now + l->refusal_pause;
-    if (l->state == STATE_JOIN)
-        log_printf (l->conf.log, LOG_NOTICE, "overlay", "the parent does not accept this broker yet: %s", l->refusal);
-    else
-        log_printf (l->conf.log, LOG_WARNING, "overlay", "the parent does not accept this broker: %s", l->refusal);
+    log_printf (l->conf.log, joining ? LOG_NOTICE : LOG_WARNING, "overlay",
+                "the parent does not accept this broker%s: %s", joining ? " yet" : "", l->refusal);
 }
 
 /* --- the states ---------------------------------------------------------------------------------------------- */
@@ -132,7 +131,7 @@ static void complete (struct lifecycle *l)
 {
     l->complete = true;
     idt_watcher_stop (l->timer);
-    l->conf.ops->up (l->conf.ops_arg);
+    l->conf.broker->ops->up (l->conf.broker->arg);
 }
 
 void lifecycle_child (struct lifecycle *l)
@@ -163,14 +162,13 @@ static void command_ended (int exit_code, void *arg)
 
 static void start_command (struct lifecycle *l)
 {
-    char **argv = l->conf.command;
+    char **argv = l->conf.broker->command;
     idt_error_t err;
 
     if (!argv || !argv[0])
         return;
-    l->conf.command = NULL;
-    l->command = command_create (l->conf.reactor, argv, attr_get (l->conf.attrs, "local-uri", NULL), l->conf.files,
-                                 command_ended, l, &err);
+    l->command = command_create (l->conf.reactor, argv, attr_get (l->conf.broker->attrs, "local-uri", NULL),
+                                 l->conf.broker->files, command_ended, l, &err);
     if (!l->command) {
         log_printf (l->conf.log, LOG_ERR, "broker", "%s", err.text);
         l->exit_code = errno == ENOENT ? 127 : 126;
@@ -180,13 +178,13 @@ static void start_command (struct lifecycle *l)
 
 static void check_complete (struct lifecycle *l)
 {
-    if (l->conf.rank != 0 || l->state != STATE_RUN
+    if (l->conf.broker->rank != 0 || l->state != STATE_RUN
         || !quorum_take (&l->quorum, overlay_joined (l->conf.overlay), overlay_is_full (l->conf.overlay)))
         return;
     idt_watcher_stop (l->quorum_timer);
     if (l->quorum.is_given)
         log_printf (l->conf.log, LOG_NOTICE, "broker", "%u of %u ranks have joined: the quorum is reached",
-                    overlay_joined (l->conf.overlay), l->conf.boot->size);
+                    overlay_joined (l->conf.overlay), l->conf.broker->boot->size);
     if (!l->complete)
         complete (l);
     start_command (l);
@@ -195,9 +193,9 @@ static void check_complete (struct lifecycle *l)
 static void enter_run (struct lifecycle *l)
 {
     overlay_accept (l->conf.overlay, true);
-    if (l->conf.rank > 0 || !l->conf.boot->whole)
+    if (l->conf.broker->rank > 0 || !l->conf.broker->boot->whole)
         complete (l);
-    if (l->conf.rank == 0 && l->quorum.warn_s > 0.)
+    if (l->conf.broker->rank == 0 && l->quorum.warn_s > 0.)
         idt_watcher_start (l->quorum_timer);
     check_complete (l);
 }
@@ -259,7 +257,7 @@ static void enter_exit (struct lifecycle *l)
 {
     tell_waiting (l);
     if (l->exit_code == 0)
-        l->conf.ops->up (l->conf.ops_arg); /* a stop before the state run is not a failure */
+        l->conf.broker->ops->up (l->conf.broker->arg); /* a stop before the state run is not a failure */
     end_when_read (l);
 }
 
@@ -319,10 +317,10 @@ static void cannot_start (struct lifecycle *l, int errnum, const char *fmt, ...)
 
 static void join_failed (struct lifecycle *l, int errnum)
 {
-    const char *parent = attr_get (l->conf.attrs, "tbon.parent-endpoint", NULL);
+    const char *parent = attr_get (l->conf.broker->attrs, "tbon.parent-endpoint", NULL);
 
-    cannot_start (l, errnum, "rank %u could not join rank %u at %s: %s", l->conf.rank,
-                  topo_parent (l->conf.boot->topo, l->conf.rank), parent ? parent : "?",
+    cannot_start (l, errnum, "rank %u could not join rank %u at %s: %s", l->conf.broker->rank,
+                  topo_parent (l->conf.broker->boot->topo, l->conf.broker->rank), parent ? parent : "?",
                   l->refusal[0] ? l->refusal : "it does not answer (broker.join-timeout)");
 }
 
@@ -338,7 +336,7 @@ static void join_timeout (struct lifecycle *l)
     if (l->state == STATE_RUN) {
         overlay_name_missing (l->conf.overlay, missing, sizeof (missing));
         cannot_start (l, ETIMEDOUT, "an instance of %u brokers is not complete: %s did not join (broker.join-timeout)",
-                      l->conf.boot->size, missing);
+                      l->conf.broker->boot->size, missing);
     }
     else if (l->joined && module)
         cannot_start (l, ETIMEDOUT, "module %s takes too long to start (broker.join-timeout)", module);
@@ -380,7 +378,7 @@ static void quorum_timer_cb (idt_watcher_t *w, int revents, void *arg)
     overlay_name_missing (l->conf.overlay, missing, sizeof (missing));
     log_printf (l->conf.log, LOG_WARNING, "broker",
                 "%u of %u ranks have joined, and %u must (broker.quorum): missing %s", overlay_joined (l->conf.overlay),
-                l->conf.boot->size, l->quorum.need, missing);
+                l->conf.broker->boot->size, l->quorum.need, missing);
 }
 
 /* --- what the overlay reports -------------------------------------------------------------------------------- */
@@ -408,11 +406,11 @@ void lifecycle_refused (struct lifecycle *l, int errnum, const char *text)
 
 void lifecycle_intruder (struct lifecycle *l, const char *text)
 {
-    assert (l->conf.rank == 0);
+    assert (l->conf.broker->rank == 0);
     if (l->state > STATE_RUN)
         return;
     log_printf (l->conf.log, LOG_CRIT, "overlay", "a tree of another instance is connecting to this rank 0: %s", text);
-    l->wrong_instance = boot_knows_all (l->conf.boot);
+    l->wrong_instance = boot_knows_all (l->conf.broker->boot);
     give_up (l, STATE_REFUSED, text);
 }
 
@@ -421,13 +419,13 @@ void lifecycle_intruder (struct lifecycle *l, const char *text)
  */
 void lifecycle_wrong_instance (struct lifecycle *l, const char *text)
 {
-    assert (l->conf.rank > 0);
+    assert (l->conf.broker->rank > 0);
     if (l->state > STATE_RUN)
         return;
     log_printf (l->conf.log, LOG_WARNING, "overlay", "starts again and waits for rank 0: %s", text);
     l->wrong_instance = true;
-    if (l->conf.ops->restart)
-        l->conf.ops->restart (l->conf.ops_arg);
+    if (l->conf.broker->ops->restart)
+        l->conf.broker->ops->restart (l->conf.broker->arg);
     lifecycle_begin_stop (l, "a parent of the wrong instance");
 }
 
@@ -447,7 +445,7 @@ void lifecycle_stop (struct lifecycle *l, const char *why)
         return;
     }
     l->told_to_stop = true;
-    l->alone = boot_knows_all (l->conf.boot);
+    l->alone = boot_knows_all (l->conf.broker->boot);
     lifecycle_begin_stop (l, why);
 }
 
@@ -479,7 +477,7 @@ void lifecycle_join (struct lifecycle *l)
     if (l->state != STATE_JOIN)
         return;
     idt_watcher_start (l->timer);
-    if (l->conf.rank == 0) {
+    if (l->conf.broker->rank == 0) {
         l->joined = true;
         check_start (l);
     }
@@ -499,9 +497,9 @@ int lifecycle_init (struct lifecycle *l, const struct lifecycle_conf *conf, idt_
 {
     assert (l->state == STATE_JOIN && !l->timer);
     l->conf = *conf;
-    if (attr_seconds (conf->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &l->shutdown_timeout, errp) < 0
-        || broker_join_timeout (conf->attrs, boot_knows_all (conf->boot), &l->join_timeout, errp) < 0
-        || quorum_init (&l->quorum, conf->attrs, conf->boot->size, errp) < 0)
+    if (attr_seconds (conf->broker->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &l->shutdown_timeout, errp) < 0
+        || broker_join_timeout (conf->broker->attrs, boot_knows_all (conf->broker->boot), &l->join_timeout, errp) < 0
+        || quorum_init (&l->quorum, conf->broker->attrs, conf->broker->boot->size, errp) < 0)
         return -1;
     l->timer = idt_timer_watcher_create (conf->reactor, patience (l) * 1E3, 0., timer_cb, l);
     l->quorum_timer = idt_timer_watcher_create (conf->reactor, l->quorum.warn_s * 1E3, l->quorum.warn_s * 1E3,

@@ -52,8 +52,7 @@ enum broker_exit broker_exit_of (int errnum);
  */
 int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
 
-struct boot;
-struct broker_ops;
+struct broker_conf;
 struct log;
 struct modules;
 struct overlay;
@@ -61,18 +60,12 @@ struct usock;
 
 /* The parts that begin or end with a state; all borrowed. */
 struct lifecycle_conf {
+    const struct broker_conf *broker;
     idt_reactor_t *reactor; /* of the member: stopped at the end */
-    struct boot *boot;
-    uint32_t rank;
-    struct attrs *attrs;
     struct log *log;
     struct overlay *overlay;
     struct modules *modules;
     struct usock *local;
-    char **command; /* command that rank 0 runs and stops with; NULL or empty: none */
-    uint64_t files; /* see struct broker_conf */
-    const struct broker_ops *ops;
-    void *ops_arg;
     void (*ending) (void *arg); /* end streams, and answer requests whose answers cannot arrive later */
     void *arg;
 };

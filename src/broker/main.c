@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* main.c - idtree-broker: options, environment, signals */
+/* main.c - idtree-broker: options, environment, signals, the service manager */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -15,19 +15,23 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#if HAVE_LIBSYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
 
 #include "broker/base/plan.h"
 #include "broker/base/quorum.h"
 #include "broker/boot/method.h"
 #include "broker/boot/traces.h"
 #include "broker/boot/zygote.h"
-#include "broker/broker.h"
-#include "broker/conffile.h"
 #include "broker/broker_group.h"
-#include "broker/manager.h"
+#include "broker/conffile.h"
 #include "libutil/duration.h"
 #include "libutil/inherited.h"
+
+#define STATUS_SIZE 256 /* of a sentence about a broker */
 
 static const char usage[] =
     "usage: idtree-broker [OPTION]... [COMMAND...]\n"
@@ -92,9 +96,7 @@ static void flush_out (void)
 }
 
 /* Write buffered output and exit. */
-static void done (void) __attribute__ ((noreturn));
-
-static void done (void)
+static _Noreturn void done (void)
 {
     flush_out ();
     exit (0);
@@ -254,6 +256,174 @@ static const char *module_path (char buf[static PATH_MAX])
     length = snprintf (buf, PATH_MAX, "%.*s/src/modules/.libs", top, exe);
     return length < PATH_MAX && access (buf, X_OK) == 0 ? buf : MODULEDIR;
 }
+
+/* --- the service manager ------------------------------------------------------------------------- */
+
+/* The service manager that started this process, if any (sd_notify(3)). It is notified when the first broker here runs
+ * and when that broker stops. It gets a sentence about the state of the broker, and a sign of life from the reactor
+ * twice in the time that WATCHDOG_USEC gives. The brokers do not call this object: it compares their status before the
+ * reactor sleeps, and sends changes.
+ */
+struct manager {
+    struct process *process;
+    const struct broker_group *group;
+    struct broker_status told;
+    bool has_told;
+    bool ready;
+    idt_watcher_t *beat; /* NULL: no watchdog */
+};
+
+#if HAVE_LIBSYSTEMD
+
+static void send_text (const char *text)
+{
+    sd_notify (0, text);
+}
+
+static bool is_there (void)
+{
+    const char *socket = getenv ("NOTIFY_SOCKET");
+
+    return socket && *socket;
+}
+
+static uint64_t watchdog_us (void)
+{
+    uint64_t us;
+
+    return sd_watchdog_enabled (0, &us) > 0 ? us : 0;
+}
+
+#else
+
+static void send_text (const char *text)
+{
+}
+
+static bool is_there (void)
+{
+    return false;
+}
+
+static uint64_t watchdog_us (void)
+{
+    return 0;
+}
+
+#endif
+
+/* Whether stderr goes to the journal, according to 'journal_stream', the value of JOURNAL_STREAM. NULL: false. */
+static bool reads_stderr (const char *journal_stream)
+{
+    uintmax_t dev, ino;
+    struct stat st;
+    int end = 0;
+
+    return journal_stream && sscanf (journal_stream, "%ju:%ju%n", &dev, &ino, &end) == 2 && journal_stream[end] == '\0'
+           && fstat (STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+static const char *said_of (const struct broker_status *s)
+{
+    switch (s->state) {
+    case STATE_JOIN:
+        return s->rank == 0 ? "starts" : "waits for an ancestor";
+    case STATE_RUN:
+        if (!s->has_parent)
+            return s->full ? "serves; no ancestor answers"
+                           : "serves; no ancestor answers, and ranks below it are missing";
+        return s->full ? "serves" : "serves; ranks below it are missing";
+    case STATE_CLEANUP:
+        return "stops: waits for ranks below it";
+    case STATE_SHUTDOWN:
+    case STATE_EXIT:
+        break;
+    }
+    return "stops";
+}
+
+/* Write the sentence about the first of 'count' brokers. Returns 'buf'. */
+static const char *status_text (const struct broker_status *s, uint32_t count, char buf[STATUS_SIZE])
+{
+    int n = snprintf (buf, STATUS_SIZE, "rank %u of %u %s", s->rank, s->size, said_of (s));
+
+    if (s->state == STATE_RUN && !s->ready)
+        n += snprintf (buf + n, STATUS_SIZE - n, "; %u have joined, and %u must (broker.quorum)", s->joined, s->quorum);
+    if (count > 1)
+        snprintf (buf + n, STATUS_SIZE - n, " (%u more ranks in this process)", count - 1);
+    return buf;
+}
+
+static bool is_same (const struct broker_status *a, const struct broker_status *b)
+{
+    return a->state == b->state && a->has_parent == b->has_parent && a->full == b->full && a->ready == b->ready
+           && (a->ready || a->joined == b->joined);
+}
+
+static void watch (void *arg)
+{
+    struct manager *m = arg;
+    char sentence[STATUS_SIZE], text[STATUS_SIZE + 64];
+    struct broker_status s;
+    uint32_t count = broker_group_status (m->group, &s);
+    bool is_ready = s.ready && !m->ready;
+    bool stops = s.state > STATE_RUN && !(m->has_told && m->told.state > STATE_RUN);
+
+    if (m->has_told && is_same (&m->told, &s))
+        return;
+    snprintf (text, sizeof (text), "%s%sSTATUS=%s", is_ready ? "READY=1\n" : "", stops ? "STOPPING=1\n" : "",
+              status_text (&s, count, sentence));
+    send_text (text);
+    m->told = s;
+    m->has_told = true;
+    m->ready |= is_ready;
+}
+
+static void beat_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    send_text ("WATCHDOG=1");
+}
+
+static int start_beat (struct manager *m, uint64_t us)
+{
+    double ms = us / 1E3 / 2;
+
+    if (us == 0)
+        return 0;
+    if (!(m->beat = idt_timer_watcher_create (process_reactor (m->process), ms, ms, beat_cb, m)))
+        return -1;
+    idt_watcher_start (m->beat);
+    return 0;
+}
+
+/* Does nothing if there is no service manager, or in a build without libsystemd. NULL with errno ENOMEM. */
+static struct manager *manager_create (struct process *process, const struct broker_group *group)
+{
+    struct manager *m = calloc (1, sizeof (*m));
+
+    if (!m)
+        return NULL;
+    m->process = process;
+    m->group = group;
+    if (!is_there ())
+        return m;
+    if (start_beat (m, watchdog_us ()) < 0) {
+        free (m);
+        errno = ENOMEM;
+        return NULL;
+    }
+    process_watch (process, watch, m);
+    return m;
+}
+
+static void manager_destroy (struct manager *m)
+{
+    process_watch (m->process, NULL, NULL);
+    idt_watcher_destroy (m->beat);
+    free (m);
+}
+
+/* --- the process --------------------------------------------------------------------------------- */
 
 /* The argument of the signal watcher. */
 struct signals {
@@ -460,7 +630,7 @@ static int run (int argc, char **argv, struct opened *opened)
         die (1, strerror (errno));
     raise_files (&conf.files);
     conf.boot.inherited_files = inherited;
-    if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
+    if (reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
     parse_options (&conf, &rank, &check, argc, argv);
     if (plan_files_check (0, inherited, &err) < 0)

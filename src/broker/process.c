@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -38,14 +39,11 @@ struct member {
 };
 
 struct process {
+    struct process_parts parts;
     idt_reactor_t *reactor;
-    void *zctx;
     struct zpoll *zpoll; /* for 'zap' */
     size_t expected;     /* announced number of members */
     struct zap *zap;
-    struct shared *shared;
-    struct inside *inside;
-    struct usocks *usocks;
     zhashx_t *members; /* by name */
     size_t running;    /* members that have not ended, plus 1 while held */
     bool held;
@@ -139,10 +137,10 @@ static int most_sockets (void *zctx, size_t members)
 /* The handler of keys must exist before the first socket that uses it. */
 static int open_zmq (struct process *p)
 {
-    if (!(p->zctx = zmq_ctx_new ()))
+    if (!(p->parts.zctx = zmq_ctx_new ()))
         return -1;
-    zmq_ctx_set (p->zctx, ZMQ_MAX_SOCKETS, most_sockets (p->zctx, p->expected));
-    return (p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) ? 0 : -1;
+    zmq_ctx_set (p->parts.zctx, ZMQ_MAX_SOCKETS, most_sockets (p->parts.zctx, p->expected));
+    return (p->zap = zap_create (p->zpoll, p->parts.zctx, zap_cb, p)) ? 0 : -1;
 }
 
 /* --- members ----------------------------------------------------------------------------------- */
@@ -154,6 +152,7 @@ static void woke (void *arg)
 
 static void one_less (struct process *p)
 {
+    assert (p->running > 0);
     if (--p->running == 0)
         idt_reactor_stop (p->reactor);
 }
@@ -228,8 +227,8 @@ void member_pause (struct member *m, bool paused)
 static int make_parts (struct process *p)
 {
     if (!(p->reactor = idt_reactor_create ()) || !(p->zpoll = zpoll_create (p->reactor))
-        || !(p->inside = inside_create ()) || !(p->members = zhashx_new ()) || !(p->shared = shared_create (p->reactor))
-        || !(p->usocks = usocks_create (p->reactor))
+        || !(p->parts.inside = inside_create ()) || !(p->members = zhashx_new ())
+        || !(p->parts.shared = shared_create (p->reactor)) || !(p->parts.usocks = usocks_create (p->reactor))
         || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
         || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
         return -1;
@@ -279,16 +278,17 @@ void process_destroy (struct process *p)
 
     if (!p)
         return;
+    assert (!p->members || zhashx_size (p->members) == 0);
     idt_watcher_destroy (p->prepare);
     idt_watcher_destroy (p->idle);
-    usocks_destroy (p->usocks);
-    shared_destroy (p->shared);
+    usocks_destroy (p->parts.usocks);
+    shared_destroy (p->parts.shared);
     zap_destroy (p->zap);
     zpoll_destroy (p->zpoll);
-    inside_destroy (p->inside);
+    inside_destroy (p->parts.inside);
     zhashx_destroy (&p->members);
-    if (p->zctx)
-        zmq_ctx_term (p->zctx);
+    if (p->parts.zctx)
+        zmq_ctx_term (p->parts.zctx);
     idt_reactor_destroy (p->reactor);
     free (p);
     errno = saved_errno;
@@ -304,24 +304,9 @@ void process_expect (struct process *p, size_t members)
     p->expected = members;
 }
 
-void *process_zctx (struct process *p)
+const struct process_parts *process_parts (const struct process *p)
 {
-    return p->zctx;
-}
-
-struct shared *process_shared (struct process *p)
-{
-    return p->shared;
-}
-
-struct inside *process_inside (struct process *p)
-{
-    return p->inside;
-}
-
-struct usocks *process_usocks (struct process *p)
-{
-    return p->usocks;
+    return &p->parts;
 }
 
 void process_watch (struct process *p, void (*cb) (void *arg), void *arg)

@@ -35,14 +35,19 @@ struct member_ops {
     void (*ended) (void *arg);
 };
 
+/* What members use. */
+struct process_parts {
+    void *zctx;            /* of ZeroMQ; NULL before the first member */
+    struct shared *shared; /* the thread that modules share */
+    struct inside *inside; /* brokers that are reached in memory */
+    struct usocks *usocks; /* sockets for local clients */
+};
+
 struct process *process_create (idt_error_t *errp); /* NULL with errno set and 'errp' filled */
 void process_destroy (struct process *p);           /* without members; NULL is fine */
 
 idt_reactor_t *process_reactor (struct process *p); /* the loop itself, for watchers that belong to no broker */
-void *process_zctx (struct process *p);             /* NULL before the first member */
-struct shared *process_shared (struct process *p);  /* the thread that modules share */
-struct inside *process_inside (struct process *p);  /* brokers of this process that are reached in memory */
-struct usocks *process_usocks (struct process *p);  /* sockets for local clients */
+const struct process_parts *process_parts (const struct process *p);
 
 /* Announce how many members there will be. Call this before the first member is made, if they are many. */
 void process_expect (struct process *p, size_t members);

@@ -51,20 +51,20 @@ static int define_facts (const struct services_conf *conf, idt_error_t *errp)
         const char *name;
         const char *value;
     } facts[] = {
-        { "hostname", conf->boot->host },
+        { "hostname", conf->broker->boot->host },
         { "hostlist", "" }, /* made on request by get_hostlist () */
         { "instance-level", "0" },
         { "local-uri", local_uri },
         { "broker.uuid", conf->uuid },
         { "broker.starttime", starttime },
-        { "broker.boot-method", boot_method_name (conf->boot) },
+        { "broker.boot-method", boot_method_name (conf->broker->boot) },
     };
 
     clock_gettime (CLOCK_REALTIME, &ts);
     snprintf (starttime, sizeof (starttime), "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000);
     usock_uri (conf->local, local_uri, sizeof (local_uri));
     for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++)
-        if (attr_define (conf->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
+        if (attr_define (conf->broker->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
             return -1;
     return 0;
 }
@@ -75,18 +75,18 @@ static int define_numbers (const struct services_conf *conf, idt_error_t *errp)
         const char *name;
         uint32_t value;
     } numbers[] = {
-        { "rank", conf->rank },
-        { "size", conf->boot->size },
+        { "rank", conf->broker->rank },
+        { "size", conf->broker->boot->size },
         { "security.owner", geteuid () },
         { "broker.pid", getpid () },
-        { "tbon.level", topo_level (conf->boot->topo, conf->rank) },
-        { "tbon.maxlevel", topo_maxlevel (conf->boot->topo) },
+        { "tbon.level", topo_level (conf->broker->boot->topo, conf->broker->rank) },
+        { "tbon.maxlevel", topo_maxlevel (conf->broker->boot->topo) },
     };
     char text[16];
 
     for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
         snprintf (text, sizeof (text), "%u", numbers[i].value);
-        if (attr_define (conf->attrs, numbers[i].name, text, ATTR_IMMUTABLE, errp) < 0)
+        if (attr_define (conf->broker->attrs, numbers[i].name, text, ATTR_IMMUTABLE, errp) < 0)
             return -1;
     }
     return 0;
@@ -115,12 +115,12 @@ static void hostlist_cb (idt_future_t *f, void *arg)
 /* The list of hosts is long and seldom requested, so it is made, or fetched from rank 0, on request. */
 static void get_hostlist (struct services *s, const idt_msg_t *msg)
 {
-    char *text = s->conf.boot->hosts ? hostlist_text (s->conf.boot->hosts) : NULL;
+    char *text = s->conf.broker->boot->hosts ? hostlist_text (s->conf.broker->boot->hosts) : NULL;
     struct upcall *up = NULL;
 
     if (text)
         respond_value (s->conf.h, msg, text, ATTR_IMMUTABLE);
-    else if (s->conf.boot->hosts)
+    else if (s->conf.broker->boot->hosts)
         idt_respond_error (s->conf.h, msg, ENOMEM, NULL);
     else if ((up = upcall_create (&s->ups, idt_rpc_pack (s->conf.h, "attr.get", 0, 0, "{s:s}", "name", "hostlist"), -1,
                                   hostlist_cb, s)))
@@ -145,8 +145,8 @@ static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (strcmp (name, "hostlist") == 0)
         get_hostlist (s, msg);
-    else if ((value = p && p->kind == PEER_MODULE ? attr_get (s->conf.attrs, name, &flags)
-                                                  : attr_look (s->conf.attrs, name, &flags)))
+    else if ((value = p && p->kind == PEER_MODULE ? attr_get (s->conf.broker->attrs, name, &flags)
+                                                  : attr_look (s->conf.broker->attrs, name, &flags)))
         respond_value (h, msg, value, flags);
     else
         idt_respond_error (h, msg, ENOENT, NULL);
@@ -164,7 +164,7 @@ static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (attr_set (s->conf.attrs, name, value, &err) < 0)
+    if (attr_set (s->conf.broker->attrs, name, value, &err) < 0)
         idt_respond_error (h, msg, errno, err.text);
     else
         idt_respond (h, msg, NULL);
@@ -186,7 +186,7 @@ static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (!p || p->kind != PEER_MODULE)
         idt_respond_error (h, msg, EPERM, "only modules of this broker define attributes");
-    else if (!(kept = attr_default (s->conf.attrs, name, value, &err)))
+    else if (!(kept = attr_default (s->conf.broker->attrs, name, value, &err)))
         idt_respond_error (h, msg, errno, err.text);
     else
         idt_respond_pack (h, msg, "{s:s s:i}", "value", kept, "flags", 0);
@@ -203,26 +203,27 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct services *s = arg;
     json_t *names = json_array ();
 
-    attr_foreach (s->conf.attrs, append_name, &names);
+    attr_foreach (s->conf.broker->attrs, append_name, &names);
     idt_respond_pack (h, msg, "{s:o}", "names", names);
 }
 
 /* --- config ----------------------------------------------------------------------------------------- */
 
-/* Clients of Flux read the configuration for optional behaviour (flux shutdown: whether to clean up a content store,
- * which idtree does not have), and fail without an answer. idtree is configured only by attributes, so the answer is
- * empty.
+/* For services without statistics, as for modules without a handler of their own; and for config.get: clients of Flux
+ * read the configuration for optional behaviour (flux shutdown: whether to clean up a content store, which idtree does
+ * not have), and fail without an answer. idtree is configured only by attributes.
  */
-static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+static void empty_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    idt_respond_pack (h, msg, "{}");
+    idt_respond (h, msg, "{}");
 }
 
 static void config_reload_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct services *s = arg;
     idt_error_t err = { "" };
-    json_t *report = s->conf.ops->reload ? s->conf.ops->reload (s->conf.ops_arg, &err) : errset_null (ENOSYS);
+    json_t *report = s->conf.broker->ops->reload ? s->conf.broker->ops->reload (s->conf.broker->arg, &err)
+                                                 : errset_null (ENOSYS);
 
     if (report)
         idt_respond_pack (h, msg, "o", report);
@@ -310,7 +311,7 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (s->conf.rank != 0)
+    if (s->conf.broker->rank != 0)
         idt_respond_error (h, msg, EPROTO, "only rank 0 publishes: send event.publish to nodeid 0");
     else if (!access_may_publish (idt_msg_cred (msg), topic))
         idt_respond_error (h, msg, EPERM,
@@ -341,7 +342,7 @@ static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (s->conf.rank != 0 || from < 1)
+    if (s->conf.broker->rank != 0 || from < 1)
         idt_respond_error (h, msg, EPROTO, "only rank 0 replays events, and their numbers begin at 1");
     else if (event_window (s->conf.event, stream, from, &buf, &size) < 0)
         idt_respond_error (h, msg, errno, NULL);
@@ -473,25 +474,19 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                       (json_int_t)usock_count (s->conf.local));
 }
 
-/* For services without statistics, as for modules without a handler of their own. */
-static void no_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    idt_respond (h, msg, "{}");
-}
-
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "attr.stats-get", no_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "config.stats-get", no_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "service.stats-get", no_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "state-machine.stats-get", no_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "shutdown.stats-get", no_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "metrics.stats-get", no_stats_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "module.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "attr.stats-get", empty_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "config.stats-get", empty_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "service.stats-get", empty_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "state-machine.stats-get", empty_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "shutdown.stats-get", empty_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "metrics.stats-get", empty_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "module.stats-get", empty_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.define", attr_define_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "config.get", config_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "config.get", empty_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.reload", config_reload_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, 0 },

@@ -14,17 +14,13 @@
 struct services;
 
 struct services_conf {
+    const struct broker_conf *broker;
     idt_t *h; /* the broker's own */
-    uint32_t rank;
     const char *uuid;
-    struct attrs *attrs;
-    const struct boot *boot;
     struct event *event;
     struct router *router;
     struct usock *local;
     struct lifecycle *life;
-    const struct broker_ops *ops;
-    void *ops_arg;
 };
 
 /* Define the attributes, and serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with errno set and
