@@ -71,7 +71,7 @@ S_OLD|modules/fluid/lease/borrower.c|s/share->number == b->want.number/share->nu
 S_GIVEN|modules/fluid/lease/borrower.c|s/    cut (b, b->want.end_ms);/    (void) cut;/|a borrower continues above the end that it reported
 S_USED|modules/fluid/lease/borrower.c|s/b->want.end_ms = max_u64 (end_ms, low_ms);/b->want.end_ms = end_ms; (void) low_ms;/|the reported end is below ids that it made
 S_LENTON|modules/fluid/lease/lender.c|s/end_ms = max_u64 (end_ms, o->range.hi_ms);/(void) o;/|the reported end is below the end of what it subleased further
-O_FOLLOW|common/libpage/page_gen.c|/^void page_gen_follow/,/^}/s/w = word_advance (.*;/return;/|ids from an ancestor do not advance the generator
+O_FOLLOW|common/libpage/page_gen.c|/^void page_gen_follow/,/^}/s/move_up (.*;/(void) used;/|ids from an ancestor do not advance the generator
 O_MS|common/libfluid/fluid.c|s/gen->used = f.sequence + 1;/(void) f;/|they advance it only to their millisecond
 W_FIRST|modules/fluid/lease/lender.c|s/max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms);/max_u64 (lo_ms, whole->range.lo_ms);/|a sublease begins below the position that its lender reported
 W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(void) o;/|a position leaves out what was subleased

@@ -30,7 +30,6 @@ struct idt_page {
  */
 
 #define CLOCKS_TOGETHER_US 500 /* longest time for one valid reading of all three clocks */
-#define CLOCKS_APART_US 1000   /* largest difference between readings of the same clocks */
 #define CLOCKS_TRIES 20
 
 /* CLOCK_REALTIME minus each of the two clocks. */
@@ -51,16 +50,6 @@ static inline bool clocks_look (struct clocks *c)
             return true;
     }
     return false;
-}
-
-static inline bool clocks_near (int64_t a_us, int64_t b_us)
-{
-    return (a_us > b_us ? a_us - b_us : b_us - a_us) <= CLOCKS_APART_US;
-}
-
-static inline bool clocks_same (const struct clocks *a, const struct clocks *b)
-{
-    return clocks_near (a->boot_us, b->boot_us) && clocks_near (a->monotonic_us, b->monotonic_us);
 }
 
 /* --- request and answer ---------------------------------------------------------------------------- */

@@ -83,7 +83,8 @@ int page_gen_set_range (struct page_gen *g, uint64_t lo_ms, uint64_t hi_ms)
     return 0;
 }
 
-void page_gen_advance (struct page_gen *g, uint64_t ms)
+/* No id below 'ms' is made any longer, nor one of 'ms' with a sequence number below 'used'. */
+static void move_up (struct page_gen *g, uint64_t ms, uint32_t used)
 {
     uint64_t had = atomic_load (word_of (g));
     struct word w;
@@ -92,23 +93,22 @@ void page_gen_advance (struct page_gen *g, uint64_t ms)
         if (!may_follow (g, had))
             return;
         w = word_advance (word_unpack (had), ms);
+        if (w.ms == ms && used > w.used)
+            w.used = used;
     } while (word_pack (w) != had && !swap (g, &had, w));
+}
+
+void page_gen_advance (struct page_gen *g, uint64_t ms)
+{
+    move_up (g, ms, 0);
 }
 
 void page_gen_follow (struct page_gen *g, fluid_t id)
 {
-    uint64_t had = atomic_load (word_of (g));
     struct fluid_fields f = fluid_split (id);
-    uint32_t used = f.generator > g->generator ? FLUID_PER_MS : f.sequence + 1;
-    struct word w;
+    uint32_t used = f.generator > g->generator ? FLUID_PER_MS : f.generator == g->generator ? f.sequence + 1 : 0;
 
-    do {
-        if (!may_follow (g, had))
-            return;
-        w = word_advance (word_unpack (had), f.timestamp_ms);
-        if (f.generator >= g->generator && f.timestamp_ms == w.ms && used > w.used)
-            w.used = used;
-    } while (word_pack (w) != had && !swap (g, &had, w));
+    move_up (g, f.timestamp_ms, used);
 }
 
 /* --- ids -------------------------------------------------------------------------------------------- */
@@ -192,13 +192,13 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
     atomic_store (&page->hi_ms, terms->hi_ms);
 }
 
-static void set_first (struct page_gen *g, uint32_t first)
+void page_gen_lend (struct page_gen *g, uint32_t first)
 {
     uint64_t had = atomic_load (word_of (g));
     struct word w;
 
     do {
-        if (!may_follow (g, had))
+        if (!g->page || !may_follow (g, had))
             return;
         w = word_unpack (had);
         w.first = first;
@@ -207,14 +207,7 @@ static void set_first (struct page_gen *g, uint32_t first)
 
 void page_gen_pause (struct page_gen *g)
 {
-    if (g->page)
-        set_first (g, WORD_ALL_LENT); /* LENT_IN_WORD: the same swap stops all clients */
-}
-
-void page_gen_lend (struct page_gen *g, uint32_t first)
-{
-    if (g->page)
-        set_first (g, first);
+    page_gen_lend (g, WORD_ALL_LENT); /* LENT_IN_WORD: the same swap stops all clients */
 }
 
 void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
