@@ -12,7 +12,7 @@
  * 3. Ids that were handed out never change, with any form that is loaded.
  * 4. A replica that receives a contradiction is broken: it makes no further ids, and can only be inspected.
  *
- * A replica has no clock and sends no messages. Its owner (libdocument/session.h) sends the range of
+ * A replica has no clock and sends no messages. Its owner (libdocument/document.h) sends the range of
  * replica_announce (), requests ranges if replica_missing (), and reports the results.
  */
 #ifndef COMPRESSOR_REPLICA_H

@@ -9,7 +9,7 @@
 #include <idtree/idcomp.h>
 
 #include "test/tap.h"
-#include "libdocument/wire.h"
+#include "libdocument/document.h"
 
 #define SIZE 1000
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* session_test.c - sessions of a document, with rank 0 in the test: all messages pass through session.h and wire.h */
+/* session_test.c - sessions of a document, with rank 0 in the test: all messages pass through document.h */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdocument/session.h"
+#include "libdocument/document.h"
 #include "test/tap.h"
 
 #define NAME "drawing"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdocument/wire.h"
+#include "libdocument/document.h"
 #include "test/tap.h"
 
 #define UUID "6a0b79c1-7c4f-4c5b-9f3e-0123456789ab"

@@ -3,7 +3,7 @@
 
 /* document.c - a client's own id compressor, as doc/design/compressor.md describes
  *
- * libdocument/session.h decides; this file sends and receives for it while the reactor of
+ * libdocument/document.h decides; this file sends and receives for it while the reactor of
  * the handle runs. All requests are made in work (), which runs
  * before the reactor sleeps and sends what is due:
  *
@@ -22,7 +22,7 @@
 
 #include <idtree/document.h>
 
-#include "libdocument/session.h"
+#include "libdocument/document.h"
 #include "libidtree/handle.h"
 #include "libutil/errprintf.h"
 

@@ -21,8 +21,7 @@
 #include <sys/queue.h>
 
 #include "libcompressor/replica.h"
-#include "libdocument/session.h"
-#include "libdocument/wire.h"
+#include "libdocument/document.h"
 #include "libmetrics/metrics.h"
 #include "libmodule/module.h"
 #include "libutil/queue/fifo.h"
