@@ -7,7 +7,6 @@
  * after it was packed.
  */
 #include "fuzz.h"
-#include "modules/ingest/job/pack.h"
 #include "modules/ingest/job/wire.h"
 
 static void must_be (struct jobwire_buf *b, const uint8_t *data, size_t size)

@@ -113,7 +113,7 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     c->service = sv;
     c->msg = idt_msg_ref (msg);
     LIST_INSERT_HEAD (&sv->children, c, link);
-    if (!job_relay_add (sv->relay, &jobs, child_reply, c)) {
+    if (job_relay_add (sv->relay, &jobs, child_reply, c) < 0) {
         module_respond_error (h, msg, errno, "the batches that wait at this rank exceed ingest.max-waiting-bytes");
         child_destroy (c);
     }
@@ -124,7 +124,7 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static void add_own (struct ingest *sv)
 {
     while (sv->out || (sv->out = entry_batch (sv->entry, ingest_now_ms (), &sv->ids, &sv->out_jobs))) {
-        if (!job_relay_add (sv->relay, &sv->out_jobs, own_reply, sv->out))
+        if (job_relay_add (sv->relay, &sv->out_jobs, own_reply, sv->out) < 0)
             break;
         sv->out = NULL;
     }

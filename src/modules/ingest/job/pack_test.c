@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "modules/ingest/job/pack.h"
 #include "modules/ingest/job/wire.h"
 
 #define JOBS 50

@@ -25,10 +25,18 @@
  *            SAME     8 bytes: the id
  *            LATE     8 bytes: the life
  *            REFUSED  4 bytes: errnum; 1 byte: length of the text; the text, UTF-8
+ *
+ * A packed batch:
+ *
+ *   0   4  "ijz1"
+ *   4   4  bytes of the batch
+ *   8      the batch, as a block of LZ4
  */
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <lz4.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +52,7 @@
 #define REFUSED_HEAD 6
 #define BUF_FIRST 512 /* bytes of the first allocation */
 
-static const char batch_magic[] = "ijb1", answer_magic[] = "ijv1"; /* used without their NUL */
+static const char batch_magic[] = "ijb1", answer_magic[] = "ijv1", packed_magic[] = "ijz1"; /* used without NUL */
 
 static uint64_t get (const char *p, int n)
 {
@@ -153,15 +161,6 @@ int jobwire_add_job (struct jobwire_buf *b, const struct job *job)
 int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint32_t count)
 {
     return append_body (b, batch_magic, body, size, count);
-}
-
-void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count)
-{
-    assert (at >= HEAD && at + size <= b->size && count <= b->count);
-    memmove (b->data + at, b->data + at + size, b->size - at - size);
-    b->size -= size;
-    b->count -= count;
-    put (b->data + 4, 4, b->count);
 }
 
 /* The length to which a text of 'size' bytes is cut: at most JOBWIRE_TEXT_MAX, at the end of a UTF-8 character. */
@@ -400,4 +399,65 @@ void jobwire_split_verdicts (struct jobwire_reader *r, uint32_t count, struct jo
         .size = begin.size - r->size,
         .count = begin.count - r->count,
     };
+}
+
+/* --- compressing ------------------------------------------------------------------------------------------------- */
+
+#define WORTH 512         /* bytes; smaller batches are not packed */
+#define KEPT (256u << 10) /* bytes of a buffer that is kept between batches */
+
+void pack_buf_fini (struct pack_buf *b)
+{
+    int saved = errno;
+
+    free (b->data);
+    *b = (struct pack_buf){ 0 };
+    errno = saved;
+}
+
+static int need (struct pack_buf *b, size_t size)
+{
+    if (b->room > KEPT && size <= KEPT)
+        pack_buf_fini (b);
+    if (size <= b->room)
+        return 0;
+    pack_buf_fini (b);
+    b->room = size > KEPT ? size : KEPT;
+    if ((b->data = malloc (b->room)))
+        return 0;
+    b->room = 0;
+    return errset (ENOMEM);
+}
+
+void pack_batch (struct pack_buf *b, const void **data, size_t *size)
+{
+    if (*size < WORTH || *size > JOBWIRE_BATCH_BYTES || need (b, *size) < 0)
+        return;
+    int n = LZ4_compress_default (*data, b->data + HEAD, (int)*size, (int)*size - HEAD - (int)*size / 8);
+    if (n <= 0)
+        return;
+    memcpy (b->data, packed_magic, 4);
+    put (b->data + 4, 4, *size);
+    *data = b->data;
+    *size = HEAD + (size_t)n;
+}
+
+int pack_open (struct pack_buf *b, const void **data, size_t *size, idt_error_t *errp)
+{
+    const char *p = *data;
+
+    if (*size < HEAD || memcmp (p, packed_magic, 4) != 0)
+        return 0;
+    uint64_t plain = get (p + 4, 4);
+    if (plain > JOBWIRE_BATCH_BYTES)
+        return errsetf (errp, EPROTO, "packed batch of %llu bytes: the limit is %u bytes unpacked",
+                        (unsigned long long)plain, JOBWIRE_BATCH_BYTES);
+    if (need (b, plain) < 0)
+        return errsetf (errp, ENOMEM, "out of memory");
+    if (LZ4_decompress_safe (p + HEAD, b->data, (int)(*size - HEAD), (int)plain) != (int)plain)
+        return errsetf (errp, EPROTO, "packed batch of %llu bytes: its compressed data is damaged",
+                        (unsigned long long)plain);
+    *data = b->data;
+    *size = plain;
+    return 0;
 }

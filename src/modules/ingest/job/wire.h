@@ -9,11 +9,10 @@
 #ifndef INGEST_WIRE_H
 #define INGEST_WIRE_H
 
+#include <idtree/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <idtree/error.h>
 
 #define JOBWIRE_KEY_MAX 64             /* bytes of a key */
 #define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec, even if ingest.max-jobspec is larger */
@@ -79,9 +78,6 @@ int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint
 int jobwire_add_verdict (struct jobwire_buf *b, const struct verdict *verdict);
 int jobwire_add_verdicts (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
-/* Remove the 'size' bytes at offset 'at', which are 'count' jobs. The bytes behind them move up. */
-void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count);
-
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
 struct jobwire_reader {
@@ -108,5 +104,32 @@ bool jobwire_next_verdict (struct jobwire_reader *r, struct verdict *verdict);
 
 /* Split off the first 'count' verdicts, or all if fewer are left, into 'first'. 'r' continues behind them. */
 void jobwire_split_verdicts (struct jobwire_reader *r, uint32_t count, struct jobwire_reader *first);
+
+/* --- compressing a batch for a link ------------------------------------------------------------------------------
+ *
+ * The jobs of one user resemble each other: each contains the user's environment. A link encrypts and copies each byte
+ * that it carries, which takes longer than compressing the batch.
+ */
+
+/* A buffer that is reused for the next batch. Zero-initialize it. */
+struct pack_buf {
+    char *data;
+    size_t room;
+};
+void pack_buf_fini (struct pack_buf *b);
+
+/* Pack the batch '*data' of '*size' bytes. On success '*data' and '*size' are the packed batch, which lies in 'b' until
+ * 'b' is used again. If the batch would shrink by less than an eighth, has less than 512 bytes or more than
+ * JOBWIRE_BATCH_BYTES, or if memory is short, '*data' and '*size' stay as they are.
+ */
+void pack_batch (struct pack_buf *b, const void **data, size_t *size);
+
+/* Unpack a batch that was received, packed or not: '*data' and '*size' are then the unpacked batch, which lies in 'b'
+ * if it was packed. An unpacked batch has at most JOBWIRE_BATCH_BYTES. The content of the batch is not checked. Returns
+ * 0, or -1 with errno set:
+ *   EPROTO   the packed data is damaged or too large; 'errp' has the reason
+ *   ENOMEM   out of memory
+ */
+int pack_open (struct pack_buf *b, const void **data, size_t *size, idt_error_t *errp);
 
 #endif /* INGEST_WIRE_H */

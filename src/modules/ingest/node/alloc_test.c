@@ -11,7 +11,7 @@
 #include "test/tap.h"
 #include "modules/ingest/node/entry.h"
 #include "modules/ingest/node/job_relay.h"
-#include "modules/ingest/root/job_watch.h"
+#include "modules/ingest/root/visibility.h"
 #include "test/failing_alloc.h"
 
 #define ROUNDS 300
@@ -63,7 +63,7 @@ static int call_relay (struct rig *r, int n)
     uint32_t tag;
 
     jobwire_buf_reader (&parcel, &jobs);
-    if (!job_relay_add (r->relay, &jobs, NULL, NULL))
+    if (job_relay_add (r->relay, &jobs, NULL, NULL) < 0)
         return -1;
     if (n % 100 == 50)
         (void)job_relay_next (r->relay, NOW, &data, &size, &tag);

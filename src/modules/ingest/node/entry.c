@@ -5,8 +5,7 @@
  *
  * A job is in 'waiting' until it is put into a batch that is sent. It gets its id only then, so ids are as young as
  * possible, and increase in the order in which jobs arrived. A job whose submitter still needs an answer is also in
- * 'aged', and in a table by cookie. A job that is in neither was answered or forgotten; it stays only until the verdict
- * of its batch arrives.
+ * 'aged'. A job that was answered is not; it stays only until the verdict of its batch arrives.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,20 +18,154 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/node/entry.h"
 
-#define SLOTS_FIRST 64
+/* --- prefetched ids ------------------------------------------------------------------------------------------
+ *
+ * A queue of runs of ids; ids are taken from the oldest run. The next block is requested when at least half of a block
+ * was used and at most half of a block is left. If that request follows the previous one within JOB_BLOCK_SOON_MS, the
+ * size of a block is doubled; otherwise the size is halved for each JOB_BLOCK_SLOW_MS between the two requests.
+ */
+
+#define JOB_BLOCK_SOON_MS 25
+#define JOB_BLOCK_SLOW_MS 100
+
+void job_block_init (struct job_block *b)
+{
+    *b = (struct job_block){ .size = JOB_BLOCK_MIN_IDS };
+}
+
+void job_block_fini (struct job_block *b)
+{
+    int saved = errno;
+
+    free (b->part);
+    job_block_init (b);
+    errno = saved;
+}
+
+void job_block_drop (struct job_block *b)
+{
+    b->nparts = b->at = 0;
+    b->left = 0;
+}
+
+/* Drop parts that are too old; parts are in order of age. */
+static void drop_old (struct job_block *b, uint64_t now_ms)
+{
+    while (b->at < b->nparts && now_ms > b->part[b->at].asked_ms + JOB_BLOCK_MAX_AGE_MS)
+        b->left -= b->part[b->at++].run.count;
+    if (b->at == b->nparts)
+        job_block_drop (b);
+}
+
+static void set_size (struct job_block *b, uint64_t since_ms)
+{
+    if (since_ms < JOB_BLOCK_SOON_MS)
+        b->size *= 2;
+    else
+        b->size >>= min_u64 (since_ms / JOB_BLOCK_SLOW_MS, 12);
+    b->size = (uint32_t)max_u64 (JOB_BLOCK_MIN_IDS, min_u64 (b->size, JOB_BLOCK_MAX_IDS));
+}
+
+uint32_t job_block_ask (struct job_block *b, uint64_t now_ms, uint32_t wanted)
+{
+    if (b->asking || now_ms < b->pause_ms)
+        return 0;
+    b->pause_ms = 0;
+    drop_old (b, now_ms);
+    bool soon = b->used >= b->size / 2 && b->left <= b->size / 2;
+    if (wanted <= b->left && !soon)
+        return 0;
+    set_size (b, now_ms - b->asking_ms);
+    b->asking = true;
+    b->asking_ms = now_ms;
+    b->used = 0;
+    return (uint32_t)min_u64 (max_u64 (b->size, wanted), JOB_BLOCK_MAX_IDS);
+}
+
+uint64_t job_block_due (const struct job_block *b)
+{
+    return b->pause_ms > 0 ? b->pause_ms : UINT64_MAX;
+}
+
+static int make_room (struct job_block *b, size_t n)
+{
+    if (b->nparts > b->at)
+        memmove (b->part, b->part + b->at, (b->nparts - b->at) * sizeof (b->part[0]));
+    b->nparts -= b->at;
+    b->at = 0;
+    size_t room = b->nparts + n;
+    if (room <= b->room)
+        return 0;
+    struct job_block_part *part = realloc (b->part, 2 * room * sizeof (part[0]));
+    if (!part)
+        return errset (ENOMEM);
+    b->part = part;
+    b->room = 2 * room;
+    return 0;
+}
+
+/* The newest id of 'runs'. Returns 0 if the runs do not increase, are not above 'top', are empty or overflow. */
+static uint64_t top_of (uint64_t top, const struct job_block_run *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (runs[i].first <= top || runs[i].count == 0 || runs[i].first > UINT64_MAX - runs[i].count)
+            return 0;
+        top = runs[i].first + runs[i].count - 1;
+    }
+    return top;
+}
+
+int job_block_filled (struct job_block *b, const struct job_block_run *runs, size_t n)
+{
+    uint64_t top = top_of (b->top, runs, n);
+
+    job_block_failed (b); /* unless the checks below succeed */
+    if (n == 0 || top == 0)
+        return errset (EPROTO);
+    if (make_room (b, n) < 0)
+        return -1;
+    b->pause_ms = 0;
+    b->top = top;
+    for (size_t i = 0; i < n; i++) {
+        b->part[b->nparts++] = (struct job_block_part){ .run = runs[i], .asked_ms = b->asking_ms };
+        b->left += runs[i].count;
+    }
+    return 0;
+}
+
+void job_block_failed (struct job_block *b)
+{
+    b->asking = false;
+    b->pause_ms = b->asking_ms + JOB_BLOCK_PAUSE_MS;
+}
+
+uint64_t job_block_take (struct job_block *b, uint64_t now_ms)
+{
+    drop_old (b, now_ms);
+    if (b->at == b->nparts)
+        return 0;
+    assert (b->left > 0);
+    struct job_block_run *run = &b->part[b->at].run;
+    uint64_t id = run->first++;
+    if (--run->count == 0)
+        b->at++;
+    b->left--;
+    b->used++;
+    return id;
+}
+
+/* --- jobs ---------------------------------------------------------------------------------------------------- */
 
 TAILQ_HEAD (waiting, waiter);
 TAILQ_HEAD (aged, waiter);
-LIST_HEAD (slot, waiter);
 
 /* A job and its submitter. The key follows the struct. */
 struct waiter {
     TAILQ_ENTRY (waiter) link; /* in 'waiting', or in 'jobs' of its batch */
     TAILQ_ENTRY (waiter) age;
-    LIST_ENTRY (waiter) same; /* in its slot of the table */
     struct job job;
     char *spec;
-    void *cookie; /* NULL: no submitter needs an answer */
+    void *cookie; /* NULL: the submitter was answered */
     uint64_t came_ms;
     bool out;
     char key[];
@@ -53,9 +186,7 @@ struct entry {
     void *arg;
     struct waiting waiting;
     uint32_t nwaiting;
-    struct aged aged;  /* oldest first */
-    struct slot *slot; /* nslots of them, a power of two */
-    size_t nslots;
+    struct aged aged;        /* oldest first */
     struct jobwire_buf jobs; /* encoded jobs of the batch that was made last */
     struct entry_batch batch[ENTRY_BATCHES];
     bool behind;             /* the prefetched ids are too low */
@@ -64,36 +195,6 @@ struct entry {
     uint64_t pause_ms;       /* length of the last pause */
     struct entry_stats stats;
 };
-
-/* --- the table by cookie ------------------------------------------------------------------------------------- */
-
-static struct slot *slot_of (const struct entry *e, const void *cookie)
-{
-    uint64_t h = (uint64_t)(uintptr_t)cookie * UINT64_C (0x9e3779b97f4a7c15);
-
-    return &e->slot[(h >> 32) & (e->nslots - 1)];
-}
-
-/* Grow the table so that it has at least as many slots as jobs. */
-static int grow (struct entry *e)
-{
-    size_t n = e->nslots > 0 ? 2 * e->nslots : SLOTS_FIRST;
-    struct waiter *w;
-
-    if (e->stats.jobs < e->nslots)
-        return 0;
-    struct slot *slot = calloc (n, sizeof (*slot));
-    if (!slot)
-        return errset (ENOMEM);
-    free (e->slot);
-    e->slot = slot;
-    e->nslots = n;
-    TAILQ_FOREACH (w, &e->aged, age)
-        LIST_INSERT_HEAD (slot_of (e, w->cookie), w, same);
-    return 0;
-}
-
-/* --- jobs ---------------------------------------------------------------------------------------------------- */
 
 struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeout_ms, entry_reply_f reply, void *arg)
 {
@@ -122,7 +223,6 @@ static void *disown (struct waiter *w, struct entry *e)
 
     if (cookie) {
         TAILQ_REMOVE (&e->aged, w, age);
-        LIST_REMOVE (w, same);
         w->cookie = NULL;
     }
     return cookie;
@@ -130,6 +230,7 @@ static void *disown (struct waiter *w, struct entry *e)
 
 static void dequeue (struct entry *e, struct waiter *w)
 {
+    assert (!w->out && e->nwaiting > 0);
     TAILQ_REMOVE (&e->waiting, w, link);
     e->nwaiting--;
 }
@@ -137,6 +238,7 @@ static void dequeue (struct entry *e, struct waiter *w)
 /* Free a job that is in no list and not out. */
 static void drop (struct entry *e, struct waiter *w)
 {
+    assert (e->stats.jobs > 0 && e->stats.bytes >= jobwire_job_size (&w->job));
     e->stats.jobs--;
     e->stats.bytes -= jobwire_job_size (&w->job);
     free (w->spec);
@@ -179,7 +281,6 @@ void entry_destroy (struct entry *e)
         drop (e, w);
     }
     jobwire_buf_fini (&e->jobs);
-    free (e->slot);
     free (e);
     errno = saved;
 }
@@ -201,9 +302,9 @@ static int check_limits (const struct entry *e, const struct job *job, idt_error
     return 0;
 }
 
-static struct waiter *waiter_create (struct entry *e, const struct job *job, char *spec)
+static struct waiter *waiter_create (const struct job *job, char *spec)
 {
-    struct waiter *w = grow (e) < 0 ? NULL : calloc (1, sizeof (*w) + job->key_size);
+    struct waiter *w = calloc (1, sizeof (*w) + job->key_size);
 
     if (!w)
         return NULL;
@@ -220,7 +321,8 @@ int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *sp
 {
     struct waiter *w;
 
-    if (check_limits (e, job, errp) < 0 || !(w = waiter_create (e, job, spec))) {
+    assert (cookie);
+    if (check_limits (e, job, errp) < 0 || !(w = waiter_create (job, spec))) {
         int saved = errno;
 
         free (spec);
@@ -231,32 +333,9 @@ int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *sp
     TAILQ_INSERT_TAIL (&e->waiting, w, link);
     e->nwaiting++;
     TAILQ_INSERT_TAIL (&e->aged, w, age);
-    LIST_INSERT_HEAD (slot_of (e, cookie), w, same);
     e->stats.jobs++;
     e->stats.bytes += jobwire_job_size (&w->job);
     return 0;
-}
-
-static void forget (struct entry *e, struct waiter *w)
-{
-    disown (w, e);
-    if (!w->out) {
-        dequeue (e, w);
-        drop (e, w);
-    }
-}
-
-void entry_forget (struct entry *e, void *cookie)
-{
-    struct waiter *w, *next;
-
-    if (!e->slot)
-        return;
-    for (w = LIST_FIRST (slot_of (e, cookie)); w; w = next) {
-        next = LIST_NEXT (w, same);
-        if (w->cookie == cookie)
-            forget (e, w);
-    }
 }
 
 /* --- batches ------------------------------------------------------------------------------------------------- */
@@ -340,9 +419,7 @@ static void end_refused (struct entry *e, struct waiter *w, const struct verdict
     end (e, w, 0, v->errnum, v->text_size > 0 ? text : NULL);
 }
 
-/* Apply a verdict to a job. A late job stays 'out' until all verdicts of its batch are applied, because the reply
- * function may forget it meanwhile.
- */
+/* Apply a verdict to a job. A late job stays 'out' until all verdicts of its batch are applied. */
 static void judge (struct entry *e, struct waiter *w, const struct verdict *v, struct waiting *late)
 {
     w->out = v->kind == VERDICT_LATE;
@@ -370,7 +447,7 @@ static void judge (struct entry *e, struct waiter *w, const struct verdict *v, s
     }
 }
 
-/* Let late jobs wait for new ids, before jobs that arrived later. Drop those whose submitter no longer needs an answer.
+/* Let late jobs wait for new ids, before jobs that arrived later. Drop those that were answered meanwhile.
  */
 static void wait_again (struct entry *e, struct waiting *late)
 {

@@ -27,7 +27,6 @@
 #include "modules/ingest/node/entry.h"
 #include "modules/ingest/node/job_relay.h"
 #include "modules/ingest/root/visibility.h"
-#include "modules/ingest/root/job_watch.h"
 
 enum { RANKS = 7, MAX_EVENTS = 1024, MAX_SUBS = 512, MAX_JOBS = 512, CONSUMERS = 2, KEYS = 256 };
 #define T0_MS 100000
@@ -88,7 +87,6 @@ struct uplink_child {
     struct rank *rank;
     int from, from_life;
     uint32_t tag;
-    struct job_relay_parcel *parcel;
 };
 
 struct rank {
@@ -288,19 +286,6 @@ static void submit (struct history *h, int rank, int key)
     }
 }
 
-static struct submission *random_submission (struct history *h)
-{
-    return h->nsubs > 0 ? &h->sub[below (h, (uint64_t)h->nsubs)] : NULL;
-}
-
-static void forget (struct history *h, struct submission *s)
-{
-    if (!s || s->answers > 0 || s->gone || s->life != h->rank[s->rank].life || !h->rank[s->rank].entry)
-        return;
-    s->gone = true;
-    entry_forget (h->rank[s->rank].entry, s);
-}
-
 /* On ETIMEDOUT a submitter may submit the job again with the same key, at the same rank or another one. */
 static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const char *text)
 {
@@ -324,8 +309,6 @@ static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const ch
     }
     if (errnum == ETIMEDOUT && s->key > 0 && chaos (h) && chance (h, 60))
         submit (h, chance (h, 50) ? s->rank : (int)below (h, RANKS), s->key);
-    if (chaos (h) && chance (h, 3))
-        forget (h, random_submission (h));
 }
 
 static void submit_some (struct history *h)
@@ -555,7 +538,7 @@ static void confirm (struct history *h, struct consumer *c)
 /* Returns whether any consumer was sent jobs. */
 static bool deliver_all (struct history *h)
 {
-    uint64_t shown = h->breach == SHOWN_EARLY ? h->line.at : visibility_shown (&h->line), after;
+    uint64_t shown = h->breach == SHOWN_EARLY ? h->line.at : h->line.shown, after;
     struct watcher *w;
     uint32_t max_jobs;
     size_t max_bytes;
@@ -678,24 +661,16 @@ static bool is_above (const struct history *h, int rank, int other)
     return other == rank;
 }
 
-/* Give a rank another parent, or the same once more. The old parent may learn that this rank has gone. */
+/* Give a rank another parent, or the same once more. */
 static void move (struct history *h, int rank)
 {
-    struct rank *rk = &h->rank[rank], *old = &h->rank[rk->parent];
+    struct rank *rk = &h->rank[rank];
     int parent = (int)below (h, 3);
-    struct uplink_child *c, *next;
 
     if (parent == rank || is_above (h, rank, parent))
         parent = 0;
     fail_pending (rk);
     rk->parent = parent;
-    for (c = LIST_FIRST (&old->children); c && chance (h, 70); c = next) {
-        next = LIST_NEXT (c, link);
-        if (c->from == rank) {
-            job_relay_forget (old->relay, c->parcel);
-            child_destroy (c);
-        }
-    }
     h->seen.moves++;
 }
 
@@ -753,7 +728,7 @@ static void turn (struct rank *rk)
 
     entry_expire (rk->entry, h->now_ms, "");
     while (rk->out || (rk->out = entry_batch (rk->entry, h->now_ms, &rk->ids, &rk->out_jobs))) {
-        if (!job_relay_add (rk->relay, &rk->out_jobs, own_reply_cb, rk->out))
+        if (job_relay_add (rk->relay, &rk->out_jobs, own_reply_cb, rk->out) < 0)
             break;
         rk->out = NULL;
     }
@@ -785,7 +760,7 @@ static void batch_came (struct history *h, const struct event *e)
     }
     *c = (struct uplink_child){ .rank = rk, .from = e->from, .from_life = e->from_life, .tag = e->tag };
     LIST_INSERT_HEAD (&rk->children, c, link);
-    if (!(c->parcel = job_relay_add (rk->relay, &jobs, child_reply_cb, c))) {
+    if (job_relay_add (rk->relay, &jobs, child_reply_cb, c) < 0) {
         post (h, below (h, 4),
               (struct event){ .type = EV_FAILED, .rank = e->from, .life = e->from_life, .tag = e->tag });
         child_destroy (c);
@@ -833,10 +808,8 @@ static void something_breaks (struct history *h)
         rank_start (&h->rank[rank]);
         h->seen.restarts++;
     }
-    else if (n < 80 && rank != 0)
+    else if (rank != 0)
         move (h, rank);
-    else
-        forget (h, random_submission (h));
 }
 
 static void handle (struct history *h, const struct event *e)

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "test/tap.h"
-#include "modules/ingest/node/job_block.h"
+#include "modules/ingest/node/entry.h"
 
 #define NOW UINT64_C (1000000)
 

@@ -16,15 +16,14 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/node/job_relay.h"
 
-TAILQ_HEAD (parcels, job_relay_parcel);
+TAILQ_HEAD (parcels, relay_parcel);
 TAILQ_HEAD (batches, relay_batch);
 
-struct job_relay_parcel {
-    TAILQ_ENTRY (job_relay_parcel) link;
-    struct relay_batch *batch;
+struct relay_parcel {
+    TAILQ_ENTRY (relay_parcel) link;
     size_t size; /* its bytes in the batch */
     uint32_t count;
-    job_relay_reply_f reply; /* NULL: the parcel was forgotten while under way */
+    job_relay_reply_f reply;
     void *arg;
 };
 
@@ -63,7 +62,7 @@ struct job_relay *job_relay_create (size_t max_bytes, uint32_t max_under_way)
 
 static void batch_destroy (struct relay_batch *b)
 {
-    struct job_relay_parcel *p;
+    struct relay_parcel *p;
 
     while ((p = TAILQ_FIRST (&b->parcels))) {
         TAILQ_REMOVE (&b->parcels, p, link);
@@ -109,65 +108,36 @@ static struct relay_batch *batch_for (struct job_relay *r, const struct jobwire_
     return b;
 }
 
-struct job_relay_parcel *job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply,
-                                        void *arg)
+int job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply, void *arg)
 {
     assert (jobs->count > 0);
     if (r->stats.bytes > 0 && r->stats.bytes + jobs->size > r->max_bytes)
-        return errset_null (EAGAIN);
-    struct job_relay_parcel *p = malloc (sizeof (*p));
+        return errset (EAGAIN);
+    struct relay_parcel *p = malloc (sizeof (*p));
     struct relay_batch *b = p ? batch_for (r, jobs) : NULL;
 
     if (!b || jobwire_add_body (&b->jobs, jobs->body, jobs->size, jobs->count) < 0) {
         if (b && b->jobs.count == 0)
             batch_destroy (b);
         free (p);
-        return errset_null (ENOMEM);
+        return errset (ENOMEM);
     }
     if (b->number == 0) {
         b->number = ++r->number;
         TAILQ_INSERT_TAIL (&r->waiting, b, link);
     }
-    *p = (struct job_relay_parcel){ .batch = b, .size = jobs->size, .count = jobs->count, .reply = reply, .arg = arg };
+    *p = (struct relay_parcel){ .size = jobs->size, .count = jobs->count, .reply = reply, .arg = arg };
     TAILQ_INSERT_TAIL (&b->parcels, p, link);
     r->stats.parcels++;
     r->stats.bytes += p->size;
-    return p;
-}
-
-/* The offset of a parcel's jobs in its batch, computed from the end: the jobs of later parcels follow. */
-static size_t offset_of (const struct job_relay_parcel *p)
-{
-    size_t behind = p->size;
-
-    for (const struct job_relay_parcel *next = p; (next = TAILQ_NEXT (next, link));)
-        behind += next->size;
-    return p->batch->jobs.size - behind;
-}
-
-void job_relay_forget (struct job_relay *r, struct job_relay_parcel *p)
-{
-    struct relay_batch *b = p->batch;
-
-    p->reply = NULL;
-    if (b->under_way)
-        return;
-    jobwire_cut (&b->jobs, offset_of (p), p->size, p->count);
-    TAILQ_REMOVE (&b->parcels, p, link);
-    r->stats.parcels--;
-    r->stats.bytes -= p->size;
-    free (p);
-    if (b->jobs.count == 0) {
-        TAILQ_REMOVE (&r->waiting, b, link);
-        batch_destroy (b);
-    }
+    return 0;
 }
 
 /* --- batches ------------------------------------------------------------------------------------------------- */
 
 static uint32_t parcels_of (const struct relay_batch *b)
 {
-    const struct job_relay_parcel *p;
+    const struct relay_parcel *p;
     uint32_t n = 0;
 
     TAILQ_FOREACH (p, &b->parcels, link)
@@ -195,6 +165,7 @@ bool job_relay_next (struct job_relay *r, uint64_t now_ms, const void **data, si
         r->tag = 1;
     b->tag = r->tag;
     set_under_way (r, b);
+    assert (r->stats.under_way <= r->max_under_way);
     r->stats.batches++;
     r->stats.jobs += b->jobs.count;
     *data = b->jobs.data;
@@ -216,6 +187,7 @@ static struct relay_batch *find (struct job_relay *r, uint32_t tag)
 static void take_back (struct job_relay *r, struct relay_batch *b)
 {
     TAILQ_REMOVE (&r->under_way, b, link);
+    assert (r->stats.under_way > 0);
     r->stats.under_way--;
 }
 
@@ -236,18 +208,6 @@ static void wait_again (struct job_relay *r, struct relay_batch *b)
         TAILQ_INSERT_TAIL (&r->waiting, b, link);
 }
 
-/* Remove the parcels that were forgotten while the batch was under way. */
-static void cut_forgotten (struct job_relay *r, struct relay_batch *b)
-{
-    struct job_relay_parcel *p, *next;
-
-    for (p = TAILQ_FIRST (&b->parcels); p; p = next) {
-        next = TAILQ_NEXT (p, link);
-        if (!p->reply)
-            job_relay_forget (r, p); /* frees the batch with its last parcel */
-    }
-}
-
 /* Start a pause after a failure. Batches that fail during a pause do not extend it. */
 static void pause_after (struct job_relay *r, uint64_t now_ms)
 {
@@ -266,23 +226,20 @@ void job_relay_failed (struct job_relay *r, uint64_t now_ms, uint32_t tag)
     r->stats.failed++;
     take_back (r, b);
     wait_again (r, b);
-    cut_forgotten (r, b);
     pause_after (r, now_ms);
 }
 
-/* Answer all parcels of a batch that is in no list any longer. A reply function may add parcels, and forget other
- * parcels of this batch.
- */
+/* Answer all parcels of a batch that is in no list any longer. A reply function may add parcels. */
 static void answer (struct job_relay *r, struct relay_batch *b, struct jobwire_reader *verdicts)
 {
     struct jobwire_reader own;
-    struct job_relay_parcel *p;
+    struct relay_parcel *p;
 
     TAILQ_FOREACH (p, &b->parcels, link) {
         jobwire_split_verdicts (verdicts, p->count, &own);
+        assert (own.count == p->count && r->stats.bytes >= p->size);
         r->stats.bytes -= p->size;
-        if (p->reply)
-            p->reply (p->arg, &own);
+        p->reply (p->arg, &own);
     }
     batch_destroy (b);
 }

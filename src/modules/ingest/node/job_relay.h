@@ -5,8 +5,8 @@
  *
  * A parcel is a set of jobs from one child, or from this rank itself. Waiting parcels are combined into batches in the
  * order in which they arrived; a limited number of batches is under way. A batch that failed is sent again unchanged,
- * before those that came later. Each parcel is answered exactly once, through its reply function, or dropped by
- * job_relay_forget () or job_relay_destroy ().
+ * before later ones. Each parcel is answered exactly once, through its reply function, or dropped by
+ * job_relay_destroy ().
  */
 #ifndef INGEST_JOB_RELAY_H
 #define INGEST_JOB_RELAY_H
@@ -29,7 +29,6 @@
 #define JOB_RELAY_PAUSE_MAX_MS 1000
 
 struct job_relay;
-struct job_relay_parcel;
 
 /* Gets the verdicts of a parcel's jobs, in order; borrowed. The function may add parcels. */
 typedef void (*job_relay_reply_f) (void *arg, struct jobwire_reader *verdicts);
@@ -41,18 +40,11 @@ struct job_relay *job_relay_create (size_t max_bytes, uint32_t max_under_way);
 /* Does not answer any parcel. NULL is allowed; errno is kept. */
 void job_relay_destroy (struct job_relay *r);
 
-/* Add a parcel with the jobs of 'jobs' (copied), at least one. Returns the parcel, borrowed until it is answered or
- * forgotten, or NULL with errno set:
+/* Add a parcel with the jobs of 'jobs' (copied), at least one. Returns 0, or -1 with errno set:
  *   EAGAIN  the parcels would exceed max_bytes; if none is held, a parcel of any size is accepted
  *   ENOMEM  out of memory
  */
-struct job_relay_parcel *job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply,
-                                        void *arg);
-
-/* Drop a parcel whose sender no longer needs an answer. If the parcel waits, it is not sent. If it is under way, its
- * jobs may still be stored; it is not sent again.
- */
-void job_relay_forget (struct job_relay *r, struct job_relay_parcel *parcel);
+int job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply, void *arg);
 
 /* Take the next batch to send. 'data' is borrowed until the batch is answered or has failed; the batch is under way as
  * '*tag'. Returns false if no batch waits, if max_under_way are under way, or during a pause after a failure.

@@ -22,12 +22,10 @@ struct owner {
     int answers;
     uint64_t id[8];
     uint32_t n;
-    struct job_relay *relay;                /* the reply function adds a parcel here, or NULL */
-    struct job_relay_parcel *forget, *more; /* parcel that the reply function forgets; parcel that it added */
+    struct job_relay *relay; /* the reply function adds a parcel here, or NULL */
 };
 
-static struct job_relay_parcel *add (struct job_relay *r, struct owner *o, uint64_t id, uint32_t count,
-                                     uint32_t spec_size);
+static bool add (struct job_relay *r, struct owner *o, uint64_t id, uint32_t count, uint32_t spec_size);
 
 static void reply_cb (void *arg, struct jobwire_reader *verdicts)
 {
@@ -38,15 +36,12 @@ static void reply_cb (void *arg, struct jobwire_reader *verdicts)
     for (o->n = 0; o->n < 8 && jobwire_next_verdict (verdicts, &v); o->n++)
         o->id[o->n] = v.id;
     if (o->relay)
-        o->more = add (o->relay, o, 1000, 1, 2);
-    if (o->forget)
-        job_relay_forget (o->relay, o->forget);
+        must (add (o->relay, o, 1000, 1, 2));
     o->relay = NULL;
 }
 
 /* Add a parcel of 'count' jobs with ids from 'id' on. */
-static struct job_relay_parcel *add (struct job_relay *r, struct owner *o, uint64_t id, uint32_t count,
-                                     uint32_t spec_size)
+static bool add (struct job_relay *r, struct owner *o, uint64_t id, uint32_t count, uint32_t spec_size)
 {
     struct jobwire_buf b = { 0 };
     struct jobwire_reader jobs;
@@ -56,10 +51,10 @@ static struct job_relay_parcel *add (struct job_relay *r, struct owner *o, uint6
     for (uint32_t i = 0; i < count; i++)
         must (jobwire_add_job (&b, &(struct job){ .id = id + i, .spec = spec, .spec_size = spec_size }) == 0);
     jobwire_buf_reader (&b, &jobs);
-    struct job_relay_parcel *p = job_relay_add (r, &jobs, reply_cb, o);
+    bool added = job_relay_add (r, &jobs, reply_cb, o) == 0;
     jobwire_buf_fini (&b);
     free (spec);
-    return p;
+    return added;
 }
 
 struct sent {
@@ -206,7 +201,7 @@ static void test_limits (void)
     struct sent s;
 
     must (r != NULL);
-    ok (add (r, &o, 1, 1, 5u << 20) != NULL, "a parcel larger than the limit is accepted if none is held");
+    ok (add (r, &o, 1, 1, 5u << 20), "a parcel larger than the limit is accepted if none is held");
     ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "a further parcel is refused with EAGAIN");
     must (next (r, NOW, &s));
     ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "it is still refused while the first is under way");
@@ -224,46 +219,20 @@ static void test_limits (void)
     job_relay_destroy (r);
 }
 
-static void test_forget (void)
+static void test_more (void)
 {
     struct job_relay *r = job_relay_create (100000, JOB_RELAY_UNDER_WAY);
-    struct owner a = { 0 }, b = { 0 }, c = { 0 };
-    struct sent s[2], t;
+    struct owner a = { 0 }, b = { 0 };
+    struct sent t;
 
     must (r != NULL);
-    struct job_relay_parcel *p[3] = { add (r, &a, 1, 2, 2), add (r, &b, 3, 2, 5), add (r, &c, 5, 2, 9) };
-    job_relay_forget (r, p[1]);
-    ok (next (r, NOW, &s[0]) && s[0].count == 4 && s[0].first == 1 && s[0].last == 6,
-        "a waiting parcel that is forgotten is not sent");
-    job_relay_forget (r, p[2]);
-    ok (answer (r, NOW, &s[0], 0) && a.n == 2 && a.id[1] == 2 && b.answers == 0 && c.answers == 0,
-        "a parcel that is forgotten under way is not answered");
-    p[0] = add (r, &a, 1, 1, 2);
-    job_relay_forget (r, p[0]);
-    ok (!next (r, NOW, &t) && job_relay_stats (r).bytes == 0 && job_relay_stats (r).parcels == 0,
-        "if all parcels are forgotten nothing is sent");
-
-    p[0] = add (r, &a, 1, 1, 2);
-    p[1] = add (r, &b, 2, 1, 2);
-    must (next (r, NOW, &s[0]));
-    job_relay_forget (r, p[0]);
-    job_relay_failed (r, NOW, s[0].tag);
-    ok (next (r, NOW + 10, &t) && t.count == 1 && t.first == 2, "a forgotten parcel is not sent again after a failure");
-    job_relay_forget (r, p[1]);
-    job_relay_failed (r, NOW + 10, t.tag);
-    ok (!next (r, NOW + 1000, &t) && job_relay_stats (r).bytes == 0, "a batch of forgotten parcels is not sent again");
-
-    a = (struct owner){ .relay = r };
-    b = (struct owner){ 0 };
-    must (add (r, &a, 1, 1, 2) != NULL);
-    a.forget = add (r, &b, 2, 1, 2);
-    must (next (r, NOW + 1000, &t));
-    ok (answer (r, NOW + 1000, &t, 0) && a.answers == 1 && a.more && b.answers == 0 && next (r, NOW + 1000, &t)
-            && t.first == 1000,
-        "a reply function may add a parcel, and forget another");
-    job_relay_failed (r, NOW + 1000, t.tag);
-    must (add (r, &b, 2, 1, 2) != NULL);
-    ok (next (r, NOW + 2000, &t) && t.count == 1,
+    a.relay = r;
+    must (add (r, &a, 1, 1, 2) && add (r, &b, 2, 1, 2) && next (r, NOW, &t));
+    ok (answer (r, NOW, &t, 0) && a.answers == 1 && b.answers == 1 && next (r, NOW, &t) && t.first == 1000,
+        "a reply function may add a parcel");
+    job_relay_failed (r, NOW, t.tag);
+    must (add (r, &b, 2, 1, 2));
+    ok (next (r, NOW + 1000, &t) && t.count == 1,
         "a parcel that arrives after a failure is not put into the failed batch");
     job_relay_destroy (r);
     job_relay_destroy (NULL);
@@ -275,6 +244,6 @@ int main (void)
     test_root ();
     test_failed ();
     test_limits ();
-    test_forget ();
+    test_more ();
     return done_testing ();
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "test/tap.h"
-#include "modules/ingest/root/job_watch.h"
+#include "modules/ingest/root/visibility.h"
 
 static void must (bool good)
 {

@@ -146,7 +146,7 @@ static struct jobwire_reader found (const struct job_store_read *read)
  */
 static uint64_t shown (const struct job_root *root)
 {
-    return min_u64 (visibility_shown (&root->line), root->counts.newest);
+    return min_u64 (root->line.shown, root->counts.newest);
 }
 
 /* --- consumers ---------------------------------------------------------------------------------------------------- */
@@ -484,10 +484,9 @@ size_t tell_collect (struct job_root *root, struct job_store_read *reads, size_t
     while (n < max) {
         struct job_store_read read = { 0 };
 
-        if (!(w = job_watch_next (root->watch, visibility_shown (&root->line), &read.after, &read.max_jobs,
-                                  &read.max_bytes)))
+        if (!(w = job_watch_next (root->watch, root->line.shown, &read.after, &read.max_jobs, &read.max_bytes)))
             break;
-        read.upto = visibility_shown (&root->line);
+        read.upto = root->line.shown;
         read.specs = ((struct consumer *)watcher_owner (w))->specs;
         reads[n] = read;
         root->wants[n++] = (struct job_root_want){ .watcher = w };
@@ -508,7 +507,7 @@ void tell_read (struct job_root *root, size_t i)
 
 bool tell_wants_line (const struct job_root *root)
 {
-    return root->nconsumers > 0 && visibility_shown (&root->line) < root->counts.newest;
+    return root->nconsumers > 0 && root->line.shown < root->counts.newest;
 }
 
 /* --- clients that have gone -------------------------------------------------------------------------------------- */

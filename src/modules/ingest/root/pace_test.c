@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* pace_test.c - a time that was set is reached, even if events want the task again before */
-#include "modules/ingest/root/pace.h"
+#include "modules/ingest/root/visibility.h"
 #include "test/tap.h"
 
 /* Want the watermark in 20 ms after each millisecond, as a busy rank 0 does. Returns when the task is due; 0: never. */

@@ -13,9 +13,7 @@
 #include "libutil/queue/fifo.h"
 #include "libutil/queue/drr_queue.h"
 #include "modules/ingest/root/visibility.h"
-#include "modules/ingest/root/pace.h"
 #include "modules/ingest/root/job_store.h"
-#include "modules/ingest/root/job_watch.h"
 #include "modules/ingest/service.h"
 
 #define JOB_ROOT_READS 16      /* reads in one piece of work of the store */
