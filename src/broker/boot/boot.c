@@ -17,19 +17,14 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include "broker/base/plan.h"
 #include "broker/boot/boot.h"
 #include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
 #include "broker/boot/traces.h"
-#include "libflax/flax_random.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
-
-#define CHACHA_ROUNDS 20
-#define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
 
 #define NO_CLUSTER "cluster.hosts is missing: give --config a file that lists the hosts of an instance"
 #define ALONE "pass --standalone to be an instance of one"
@@ -209,19 +204,6 @@ static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard
 }
 
 /* --- keys ---------------------------------------------------------------------------------------------- */
-
-int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
-                      char secret_key[BOOT_KEY_TEXT], idt_error_t *errp)
-{
-    uint8_t stream[FLAX_CHACHA_CHUNK];
-    int rc;
-
-    flax_chacha (secret, CHACHA_BLOCKS * rank, CHACHA_ROUNDS, stream, 1);
-    zmq_z85_encode (secret_key, stream, ZAP_KEY_SIZE);
-    explicit_bzero (stream, sizeof (stream));
-    rc = zmq_curve_public (public_key, secret_key);
-    return rc < 0 ? errprintf (errp, "cannot make a key pair: libzmq was built without CURVE") : 0;
-}
 
 int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
                idt_error_t *errp)

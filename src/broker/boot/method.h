@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* method.h - the functions of a boot method, called by boot.c: one table for each way to find the other brokers; and the
- * form of the bizcards that it carries (card.c)
+ * form of the bizcards that it carries (method.c)
  *
  * A method knows processes and carries bizcards. boot.c decides for all methods which rank is in which process, which
  * ranks must know each other, and how keys are derived. One thread calls the functions in this order:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* card.c - a bizcard as text */
+/* method.c - what all methods share: key pairs derived from a secret, and bizcards as text */
 #include "config.h"
 
 #include <assert.h>
@@ -13,7 +13,26 @@
 #include <zmq.h>
 
 #include "broker/boot/method.h"
+#include "libflax/flax_random.h"
 #include "libutil/errprintf.h"
+
+#define CHACHA_ROUNDS 20
+#define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
+
+int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
+                      char secret_key[BOOT_KEY_TEXT], idt_error_t *errp)
+{
+    uint8_t stream[FLAX_CHACHA_CHUNK];
+    int rc;
+
+    flax_chacha (secret, CHACHA_BLOCKS * rank, CHACHA_ROUNDS, stream, 1);
+    zmq_z85_encode (secret_key, stream, ZAP_KEY_SIZE);
+    explicit_bzero (stream, sizeof (stream));
+    rc = zmq_curve_public (public_key, secret_key);
+    return rc < 0 ? errprintf (errp, "cannot make a key pair: libzmq was built without CURVE") : 0;
+}
+
+/* --- bizcards -------------------------------------------------------------------------------------- */
 
 int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,
                const char *topology, uint32_t size)
