@@ -626,6 +626,14 @@ const char *test_server_uri (const struct test_server *s)
     return s->uri;
 }
 
+idt_t *test_server_open (const struct test_server *s)
+{
+    idt_t *h = idt_open (s->uri, NULL);
+
+    must (h != NULL, "idt_open");
+    return h;
+}
+
 void test_server_plug (struct test_server *s, test_plug_f plug, void *arg)
 {
     s->plug = plug;

@@ -26,7 +26,7 @@
 #ifndef LIBIDTREE_TEST_SERVER_H
 #define LIBIDTREE_TEST_SERVER_H
 
-#include <idtree/msg.h>
+#include <idtree/handle.h>
 
 struct test_server;
 
@@ -65,5 +65,8 @@ void test_server_start (struct test_server *s);
 void test_server_destroy (struct test_server *s);
 
 const char *test_server_uri (const struct test_server *s);
+
+/* Open a handle that is connected to the server. Ends the test program on failure. */
+idt_t *test_server_open (const struct test_server *s);
 
 #endif /* LIBIDTREE_TEST_SERVER_H */

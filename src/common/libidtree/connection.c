@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "libidtree/connection.h"
+#include "libmsg/message.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
@@ -233,6 +234,7 @@ static void give_up (struct connection *c, int errnum)
 
 static int start_dial (struct connection *c)
 {
+    assert (!c->dial && c->sought);
     c->at = c->redial.next;
     c->end_ms = reconnect_end (&c->redial, now_ms ());
     if ((c->dial = connector_create (&c->uris.uri[c->at], c->instance)) && c->ops->begin (c->dial, c->arg) == 0)
@@ -400,17 +402,13 @@ static void tell (const struct connection *c, idt_error_t *errp)
 
 void connection_destroy (struct connection *c)
 {
-    const idt_msg_t *msg;
-
     if (!c)
         return;
     int saved_errno = errno;
     assert (!c->timer); /* the handle called connection_watch (c, NULL) */
     end_dial (c);
     hang_up (c);
-    while ((msg = fifo_pop (&c->held)))
-        idt_msg_unref (msg);
-    fifo_fini (&c->held);
+    msg_fifo_fini (&c->held);
     uris_fini (&c->uris);
     free (c);
     errno = saved_errno;

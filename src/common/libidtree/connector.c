@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "libidtree/connector.h"
+#include "libmsg/message.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 
@@ -342,6 +344,7 @@ const idt_msg_t *connector_early (struct connector *d)
 
 void connector_take (struct connector *d, int *fd, struct msg_stream **stream)
 {
+    assert (d->stage == STAGE_READY && d->stream);
     *fd = d->fd;
     *stream = d->stream;
     d->fd = -1;
@@ -354,6 +357,7 @@ int connector_ask (struct connector *d, const idt_msg_t *request)
 {
     idt_msg_t *copy = idt_msg_copy (request, true);
 
+    assert (d->stage == STAGE_CONNECT);
     if (!copy)
         return -1;
     idt_msg_set_matchtag (copy, (uint32_t)d->asks.count + 2);
@@ -363,22 +367,13 @@ int connector_ask (struct connector *d, const idt_msg_t *request)
     return -1;
 }
 
-static void drain (struct fifo *messages)
-{
-    const idt_msg_t *msg;
-
-    while ((msg = fifo_pop (messages)))
-        idt_msg_unref (msg);
-    fifo_fini (messages);
-}
-
 void connector_destroy (struct connector *d)
 {
     if (!d)
         return;
     int saved_errno = errno;
-    drain (&d->asks);
-    drain (&d->early);
+    msg_fifo_fini (&d->asks);
+    msg_fifo_fini (&d->early);
     msg_stream_destroy (d->stream);
     if (d->fd >= 0)
         close (d->fd);

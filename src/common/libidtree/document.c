@@ -412,6 +412,7 @@ static int join_siblings (idt_document_t *d, idt_t *h)
 
 static void leave_siblings (idt_document_t *d)
 {
+    assert (d->siblings && d->h == d->siblings->h);
     TAILQ_REMOVE (&d->siblings->documents, d, link);
     if (TAILQ_EMPTY (&d->siblings->documents))
         siblings_destroy (d->siblings);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* future.c - results of requests, pending or available
+/* future.c - results of requests, pending or available, and the matchtags by which responses find them
  *
  * A future is fulfilled ('ready') by a response or by an error. While 'tag' is not 0 more responses may arrive.
  * Responses that arrive before a streaming future is reset wait in 'later'; an error 'later_errnum' comes after them.
@@ -15,7 +15,103 @@
 #include "libidtree/handle.h"
 #include "libutil/errprintf.h"
 
-/* --- the table of pending futures ----------------------------------------------------------- */
+#define MATCHTAG_TABLE_FIRST_SIZE 16
+
+/* --- matchtags ------------------------------------------------------------------------------- */
+
+/* Open addressing with linear probing; the table is at most half full. Tags are given in sequence, and Fibonacci
+ * hashing spreads their home slots evenly. Adjacent home slots would form one long run, which each removal must walk.
+ * There are no tombstones: a removal moves back the entries that the gap would separate from their home slots.
+ */
+static size_t home_of (const struct matchtag_table *t, uint32_t tag)
+{
+    return (size_t)((tag * UINT64_C (0x9e3779b97f4a7c15)) >> 32) & (t->size - 1);
+}
+
+/* The slot of a tag, or the free slot where it would be stored. */
+static size_t probe (const struct matchtag_table *t, uint32_t tag)
+{
+    size_t i = home_of (t, tag);
+
+    while (t->slots[i].tag != 0 && t->slots[i].tag != tag)
+        i = (i + 1) & (t->size - 1);
+    return i;
+}
+
+static int grow (struct matchtag_table *t)
+{
+    struct matchtag_table old = *t;
+    size_t size = old.size ? 2 * old.size : MATCHTAG_TABLE_FIRST_SIZE;
+    struct matchtag_table_slot *slots = calloc (size, sizeof (slots[0]));
+
+    if (!slots)
+        return -1;
+    t->slots = slots;
+    t->size = size;
+    for (size_t i = 0; i < old.size; i++) {
+        if (old.slots[i].tag != 0)
+            t->slots[probe (t, old.slots[i].tag)] = old.slots[i];
+    }
+    free (old.slots);
+    return 0;
+}
+
+uint32_t matchtag_table_add (struct matchtag_table *t, void *item)
+{
+    assert (item);
+    if (t->count == MATCHTAG_TABLE_MAX) {
+        errno = ENOBUFS;
+        return 0;
+    }
+    if (2 * t->count >= t->size && grow (t) < 0)
+        return 0;
+    do
+        t->last++;
+    while (t->last == 0 || matchtag_table_find (t, t->last));
+    t->slots[probe (t, t->last)] = (struct matchtag_table_slot){ .tag = t->last, .item = item };
+    t->count++;
+    return t->last;
+}
+
+void *matchtag_table_find (const struct matchtag_table *t, uint32_t tag)
+{
+    return t->size > 0 && tag != 0 ? t->slots[probe (t, tag)].item : NULL;
+}
+
+void matchtag_table_remove (struct matchtag_table *t, uint32_t tag)
+{
+    size_t mask = t->size - 1;
+    size_t gap = probe (t, tag);
+
+    assert (t->slots[gap].tag == tag);
+    for (size_t i = (gap + 1) & mask; t->slots[i].tag != 0; i = (i + 1) & mask) {
+        if (((i - home_of (t, t->slots[i].tag)) & mask) < ((i - gap) & mask))
+            continue; /* its home slot is behind the gap */
+        t->slots[gap] = t->slots[i];
+        gap = i;
+    }
+    t->slots[gap] = (struct matchtag_table_slot){ 0 };
+    t->count--;
+}
+
+void *matchtag_table_next (const struct matchtag_table *t, size_t *cursor)
+{
+    while (*cursor < t->size) {
+        const struct matchtag_table_slot *slot = &t->slots[(*cursor)++];
+        if (slot->tag != 0)
+            return slot->item;
+    }
+    return NULL;
+}
+
+void matchtag_table_fini (struct matchtag_table *t)
+{
+    int saved_errno = errno;
+
+    free (t->slots);
+    *t = (struct matchtag_table){ 0 };
+    errno = saved_errno;
+}
 
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
 {
@@ -241,10 +337,7 @@ void idt_future_destroy (idt_future_t *f)
     retire (f);
     call_ended (f);
     clear_result (f);
-    const idt_msg_t *msg;
-    while ((msg = fifo_pop (&f->later)))
-        idt_msg_unref (msg);
-    fifo_fini (&f->later);
+    msg_fifo_fini (&f->later);
     idt_watcher_destroy (f->timer);
     f->h->future_count--;
     freelist_put (&f->h->futures, f);

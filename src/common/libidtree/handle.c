@@ -215,6 +215,7 @@ static bool turn_messages (idt_t *h, bool readable)
 
 static void turn (idt_t *h, bool readable)
 {
+    assert (h->depth == 0);
     h->depth++;
     future_run_ready (h);
     bool more = turn_messages (h, readable);
@@ -563,13 +564,9 @@ const char *idt_lost_error (const idt_t *h)
 
 void handle_destroy (idt_t *h)
 {
-    const idt_msg_t *msg;
-
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
-    while ((msg = fifo_pop (&h->inbox)))
-        idt_msg_unref (msg);
-    fifo_fini (&h->inbox);
+    msg_fifo_fini (&h->inbox);
     matchtag_table_fini (&h->tags);
     h->transport->destroy (h->impl);
     freelist_fini (&h->futures);

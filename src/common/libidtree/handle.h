@@ -31,7 +31,6 @@
 #include <idtree/rpc.h>
 
 #include "libidtree/connection.h"
-#include "libidtree/matchtag_table.h"
 #include "libidtree/transport.h"
 #include "libmsg/message.h"
 #include "libutil/queue/fifo.h"
@@ -41,6 +40,23 @@
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
 
 #define RPC_TYPED 0x100 /* a call of this library's own functions: it may reconnect (enum idt_rpc_flag) */
+
+/* Matchtags in use, and the item that waits for each. An all-zero struct is an empty table. Tags are 1, 2, 3, ... modulo 2^32, without 0 and without those in use. So a tag
+ * is not reused for a long time, and a late response to a removed tag finds no item.
+ */
+#define MATCHTAG_TABLE_MAX (1U << 20) /* tags in use at a time */
+
+struct matchtag_table_slot {
+    uint32_t tag; /* 0: free */
+    void *item;
+};
+
+struct matchtag_table {
+    struct matchtag_table_slot *slots;
+    size_t size; /* a power of two, or 0 */
+    size_t count;
+    uint32_t last; /* the tag that was given last */
+};
 
 TAILQ_HEAD (registration_list, registration);
 TAILQ_HEAD (future_list, idt_future);
@@ -212,6 +228,23 @@ static inline bool handle_is_sought (const idt_t *h)
 }
 
 /* --- future.c ------------------------------------------------------------------------------- */
+
+/* Give 'item' a tag. Returns the tag, or 0 with errno ENOBUFS (MATCHTAG_TABLE_MAX tags are in use) or ENOMEM. */
+uint32_t matchtag_table_add (struct matchtag_table *t, void *item);
+
+/* The item of a tag; NULL: the tag is not in use. */
+void *matchtag_table_find (const struct matchtag_table *t, uint32_t tag);
+
+/* Remove a tag that is in use. */
+void matchtag_table_remove (struct matchtag_table *t, uint32_t tag);
+
+/* The next item at or after '*cursor' (0 at first), which is advanced; NULL: no further item. Tags must not be added or
+ * removed meanwhile.
+ */
+void *matchtag_table_next (const struct matchtag_table *t, size_t *cursor);
+
+/* Free the table, not the items.  Keeps errno. */
+void matchtag_table_fini (struct matchtag_table *t);
 
 /* A future that waits for nothing yet. NULL with errno ENOMEM. */
 idt_future_t *future_create (idt_t *h);

@@ -17,16 +17,6 @@
 #include "test/test_server.h"
 #include "test/tap.h"
 
-static idt_t *open_or_bail (struct test_server *s)
-{
-    idt_error_t error = { .text = "" };
-    idt_t *h = idt_open (test_server_uri (s), &error);
-
-    if (!h)
-        bail_out (error.text);
-    return h;
-}
-
 /* Wait for the response. Returns whether it arrived with error 'errnum'. */
 static bool asks (idt_future_t *f, int errnum)
 {
@@ -241,7 +231,7 @@ static bool answers (idt_t *h, const char *topic, const char *payload, int rolem
 
 static void test_handlers (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     const int owner = IDT_ROLE_OWNER, user = IDT_ROLE_USER | IDT_ROLE_LOCAL;
     const char *unknown = "Unknown service method 'me.echo'";
     const void *data;
@@ -345,7 +335,7 @@ static void answer_cb (idt_future_t *f, void *arg)
 /* Events and responses arrive alternately; some are read while the test waits for another response. */
 static void test_order (struct test_server *s, bool wait_first)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct trace t = { .len = 0 };
     idt_future_t *f;
 
@@ -374,7 +364,7 @@ static void test_order (struct test_server *s, bool wait_first)
 /* Messages that were read but not dispatched when a wait ended come after the inbox. */
 static void test_order_behind (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct trace t = { .len = 0 };
 
     idt_handlers_add (h, event_table, &t);
@@ -389,7 +379,7 @@ static void test_order_behind (struct test_server *s)
 
 static void test_many_events (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct trace t = { .len = 0 };
     char expect[4096];
     size_t len = 0;
@@ -425,7 +415,7 @@ static const struct idt_handler_spec published_table[] = {
 
 static void test_publish (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s), *other = open_or_bail (s);
+    idt_t *h = test_server_open (s), *other = test_server_open (s);
     struct trace t = { .len = 0 };
     int seq = 0;
     idt_future_t *f;
@@ -462,7 +452,7 @@ static int requests (idt_t *h)
 
 static void test_attrs (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     idt_error_t error = { .text = "" };
     uint32_t rank = 0, size = 0;
     const char *value;
@@ -503,7 +493,7 @@ static bool logged (idt_t *h, const char *regex)
 
 static void test_log (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     char big[10000], regex[256];
 
     errno = 77;
@@ -530,7 +520,7 @@ static void test_log (struct test_server *s)
 static void test_reactors (struct test_server *s)
 {
     idt_reactor_t *r = idt_reactor_create ();
-    idt_t *h = open_or_bail (s), *other = open_or_bail (s);
+    idt_t *h = test_server_open (s), *other = test_server_open (s);
     struct trace t = { .len = 0 };
 
     ok (idt_set_reactor (h, r) == 0 && idt_get_reactor (h) == r, "a handle takes a reactor");
@@ -549,7 +539,7 @@ static void test_reactors (struct test_server *s)
 /* The broker does not read from the connection: output waits for the reactor. */
 static void test_backlog (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct trace t = { .len = 0 };
     static char big[1 << 20];
     int sent = 0;

@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* id_block.c - prefetched ids: from at most two responses, ids of the older response first */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ bool id_block_take (struct id_block *b, uint64_t now_us, uint32_t n, fluid_t *id
     memcpy (ids, b->ids + b->next, n * sizeof (*ids));
     b->next += n;
     b->used += n;
+    assert (b->next <= b->end);
     return true;
 }
 
@@ -69,6 +71,7 @@ uint32_t id_block_wants (const struct id_block *b, uint64_t now_us)
 
 void id_block_asked (struct id_block *b, uint64_t now_us, uint32_t n)
 {
+    assert (b->asked == 0 && n > 0 && left (b) + n <= b->most);
     b->asked = n;
     b->asked_us = now_us;
 }
@@ -85,6 +88,7 @@ fluid_t *id_block_place (struct id_block *b)
 void id_block_got (struct id_block *b)
 {
     b->end += b->asked;
+    assert (b->asked > 0 && b->end <= b->most);
     b->fresh_us = id_block_until_us (b);
     b->low = b->end / 2;
     b->asked = 0;

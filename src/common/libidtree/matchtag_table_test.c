@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/matchtag_table.h"
+#include "libidtree/handle.h"
 #include "test/tap.h"
 
 #define WORLD 300 /* maximum of tags in use */

@@ -4,6 +4,7 @@
 /* reconnect.c - a list of broker URIs, and which one is tried when */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ void uris_fini (struct uris *u)
 
 void reconnect_init (struct reconnect *r, size_t count, uint32_t seed)
 {
+    assert (count > 0);
     *r = (struct reconnect){ .count = count, .dice = seed };
 }
 
@@ -168,6 +170,7 @@ static bool stays_so (int errnum)
 
 bool reconnect_failed (struct reconnect *r, double now_ms, int errnum)
 {
+    assert (r->next < r->count && r->refused <= r->next);
     r->refused += stays_so (errnum);
     r->next++;
     if (now_ms - r->begun_ms >= RECONNECT_PATIENCE_MS)

@@ -12,16 +12,6 @@
 
 #define MANY 10000
 
-static idt_t *open_or_bail (struct test_server *s)
-{
-    idt_error_t error = { .text = "" };
-    idt_t *h = idt_open (test_server_uri (s), &error);
-
-    if (!h)
-        bail_out (error.text);
-    return h;
-}
-
 /* --- callbacks that count their calls ------------------------------------------------------- */
 
 struct seen {
@@ -387,7 +377,7 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
 static void test_lost (struct test_server *s, const char *topic, int errnum)
 {
     enum { n = 100 };
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct seen seen = { 0 }, lost = { 0 };
     idt_future_t *waiting[n], *called[n], *last;
     int failed = 0;
@@ -424,7 +414,7 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
 /* A stream that was not reset when the connection was lost. */
 static void test_lost_later (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct seen seen = { 0 }, lost = { 0 };
     idt_future_t *f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
     idt_future_t *g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
@@ -448,7 +438,7 @@ static void test_lost_later (struct test_server *s)
 
 static void test_lost_in_reactor (struct test_server *s)
 {
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
     struct seen seen = { .destroy = true };
     idt_future_t *f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, 0);
     idt_future_t *g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
@@ -463,7 +453,7 @@ static void test_lost_in_reactor (struct test_server *s)
 int main (int argc, char *argv[])
 {
     struct test_server *s = test_server_create (0);
-    idt_t *h = open_or_bail (s);
+    idt_t *h = test_server_open (s);
 
     test_sync (h);
     test_pack (h);

@@ -16,6 +16,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libmsg/message.h"
 
@@ -31,7 +32,7 @@ static uint8_t *part_size_put (uint8_t *p, size_t size)
         return p;
     }
     *p++ = 255;
-    be32_put (p, size);
+    put_be (p, 4, size);
     return p + 4;
 }
 
@@ -49,10 +50,10 @@ void msg_header_put (const struct idt_msg *msg, uint8_t *p)
     p[1] = HEADER_VERSION;
     p[2] = msg->type;
     p[3] = msg->flags;
-    be32_put (p + 4, msg->userid);
-    be32_put (p + 8, msg->rolemask);
-    be32_put (p + 12, msg->aux1);
-    be32_put (p + 16, msg->aux2);
+    put_be (p + 4, 4, msg->userid);
+    put_be (p + 8, 4, msg->rolemask);
+    put_be (p + 12, 4, msg->aux1);
+    put_be (p + 16, 4, msg->aux2);
 }
 
 size_t idt_msg_encode_size (const idt_msg_t *msg)
@@ -153,7 +154,7 @@ static bool take (struct part_cursor *c, uint8_t **data, size_t *size)
         return false;
     n = *p++;
     if (n == 255) {
-        if (c->end - p < 4 || (n = be32_get (p)) < 255)
+        if (c->end - p < 4 || (n = get_be (p, 4)) < 255)
             return false;
         p += 4;
     }
@@ -175,10 +176,10 @@ static const char *read_header (struct idt_msg *msg, const uint8_t *p)
         return "unknown type in header";
     msg->type = p[2];
     msg->flags = p[3];
-    msg->userid = be32_get (p + 4);
-    msg->rolemask = be32_get (p + 8);
-    msg->aux1 = be32_get (p + 12);
-    msg->aux2 = be32_get (p + 16);
+    msg->userid = get_be (p + 4, 4);
+    msg->rolemask = get_be (p + 8, 4);
+    msg->aux1 = get_be (p + 12, 4);
+    msg->aux2 = get_be (p + 16, 4);
     return NULL;
 }
 

@@ -14,6 +14,7 @@
 
 #include "libmsg/message.h"
 #include "libutil/errprintf.h"
+#include "libutil/queue/fifo.h"
 
 /* --- the pool ------------------------------------------------------------------------------- */
 
@@ -282,6 +283,15 @@ void idt_msg_unref (const idt_msg_t *cmsg)
             free (msg);
         errno = saved_errno;
     }
+}
+
+void msg_fifo_fini (struct fifo *q)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (q)))
+        idt_msg_unref (msg);
+    fifo_fini (q);
 }
 
 /* --- header ----------------------------------------------------------------------------- */

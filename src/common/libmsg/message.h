@@ -27,6 +27,7 @@ struct msg_route {
     char uuid[IDT_MSG_UUID_LEN + 1];
 };
 
+struct fifo;
 struct msg_pool;
 
 struct idt_msg {
@@ -85,25 +86,15 @@ static inline char *msg_bytes (struct idt_msg *msg)
     return msg->body + MSG_ROUTE_ROOM * sizeof (struct msg_route);
 }
 
+/* Drop the messages of a queue, and free it. Keeps errno. */
+void msg_fifo_fini (struct fifo *q);
+
 /* Return a message that the caller may change (steals the reference): the message itself if the caller has its only
  * reference, else a copy. NULL with errno ENOMEM.
  */
 idt_msg_t *msg_own (const idt_msg_t *msg);
 
 /* --- codec.c: parts of messages, shared by their encodings (protocol.md section 2.3) ----------- */
-
-static inline uint32_t be32_get (const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static inline void be32_put (uint8_t *p, uint32_t n)
-{
-    p[0] = n >> 24;
-    p[1] = n >> 16;
-    p[2] = n >> 8;
-    p[3] = n;
-}
 
 /* Bytes of a part with 'size' bytes of content, including its size field. */
 static inline size_t msg_part_size (size_t size)

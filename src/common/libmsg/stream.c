@@ -22,6 +22,7 @@
 
 #include "libmsg/message.h"
 #include "libmsg/stream.h"
+#include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 
@@ -157,7 +158,7 @@ static int read_frame_header (const struct msg_stream *s, size_t *size, idt_erro
     memcpy (&magic, p, sizeof (magic));
     if (magic != FRAME_MAGIC)
         return errsetf (errp, EPROTO, "a frame begins with 0x%08x instead of 0x%08x", magic, FRAME_MAGIC);
-    *size = be32_get (p + 4);
+    *size = get_be (p + 4, 4);
     if (*size > s->max_message)
         return errsetf (errp, EMSGSIZE, "a message of %zu bytes is too long: the limit is %zu", *size, s->max_message);
     return 0;
@@ -242,7 +243,7 @@ size_t msg_stream_wants (const struct msg_stream *s)
         return long_left (&s->long_in) > 0 ? FRAME_HEADER_SIZE + s->long_in.size : 0;
     if (buf_used (&s->in) < FRAME_HEADER_SIZE)
         return 0;
-    size = FRAME_HEADER_SIZE + (size_t)be32_get (s->in.data + s->in.head + 4);
+    size = FRAME_HEADER_SIZE + get_be (s->in.data + s->in.head + 4, 4);
     return size > BUF_MIN_SIZE && size > buf_used (&s->in) ? size : 0;
 }
 
@@ -294,20 +295,30 @@ size_t msg_stream_queued (const struct msg_stream *s)
     return buf_used (&s->out) + s->messages_size;
 }
 
+/* Begin a frame of 'size' bytes in the buffer. Returns where to write the first 'now' of them; NULL: out of memory. */
+static uint8_t *begin_frame (struct msg_stream *s, size_t size, size_t now)
+{
+    uint32_t magic = FRAME_MAGIC;
+    uint8_t *p;
+
+    if (buf_reserve (&s->out, FRAME_HEADER_SIZE + now) < 0)
+        return NULL;
+    p = s->out.data + s->out.tail;
+    memcpy (p, &magic, sizeof (magic));
+    put_be (p + 4, 4, size);
+    s->out.tail += FRAME_HEADER_SIZE + now;
+    return p + FRAME_HEADER_SIZE;
+}
+
 /* Encode a message into the buffer. */
 static int encode (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = idt_msg_encode_size (msg);
-    uint32_t magic = FRAME_MAGIC;
-    uint8_t *p;
+    uint8_t *p = begin_frame (s, size, size);
 
-    if (buf_reserve (&s->out, FRAME_HEADER_SIZE + size) < 0)
+    if (!p)
         return -1;
-    p = s->out.data + s->out.tail;
-    memcpy (p, &magic, sizeof (magic));
-    be32_put (p + 4, size);
-    msg_put (p + FRAME_HEADER_SIZE, msg);
-    s->out.tail += FRAME_HEADER_SIZE + size;
+    msg_put (p, msg);
     return 0;
 }
 
@@ -333,16 +344,11 @@ int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
 static int encode_long (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = idt_msg_encode_size (msg), head = size - msg->payload_size - MSG_HEADER_PART_SIZE;
-    uint32_t magic = FRAME_MAGIC;
-    uint8_t *p;
+    uint8_t *p = begin_frame (s, size, head);
 
-    if (buf_reserve (&s->out, FRAME_HEADER_SIZE + head) < 0)
+    if (!p)
         return -1;
-    p = s->out.data + s->out.tail;
-    memcpy (p, &magic, sizeof (magic));
-    be32_put (p + 4, size);
-    msg_put_head (p + FRAME_HEADER_SIZE, msg);
-    s->out.tail += FRAME_HEADER_SIZE + head;
+    msg_put_head (p, msg);
     s->messages_size -= FRAME_HEADER_SIZE + head;
     s->long_out = (struct long_message){ .msg = (struct idt_msg *)idt_msg_ref (msg), .size = msg->payload_size };
     return 0;
@@ -431,15 +437,12 @@ void msg_stream_destroy (struct msg_stream *s)
 {
     if (s) {
         int saved_errno = errno;
-        const idt_msg_t *msg;
 
         buf_give_back (&s->in);
         buf_give_back (&s->out);
         idt_msg_unref (s->long_in.msg);
         idt_msg_unref (s->long_out.msg);
-        while ((msg = fifo_pop (&s->messages)))
-            idt_msg_unref (msg);
-        fifo_fini (&s->messages);
+        msg_fifo_fini (&s->messages);
         free (s);
         errno = saved_errno;
     }
