@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection.h - a connection, for other users of its handle: its documents and events
+/* connection.h - a connection: one object in connection.c (its handle, its calls), events.c (its events) and document.c
+ * (its documents)
  *
  * Call connection_enter (), then use the handle, then call connection_leave (). Calls that may wait are made between
  * connection_unlock () and connection_relock (), while other Python threads run.

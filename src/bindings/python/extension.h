@@ -20,6 +20,8 @@
 /* For a table of methods. */
 #define WITH_KEYWORDS(function) ((PyCFunction)(void (*) (void)) (function)), METH_VARARGS | METH_KEYWORDS
 
+/* --- args.c: arguments and exceptions ---------------------------------------------------------- */
+
 /* Raise OSError, unless an exception is set already. Returns NULL. */
 PyObject *raise_errno (int errnum, const char *text);
 
@@ -36,6 +38,8 @@ int take_timeout (PyObject *object, void *to);
 
 /* Whether a list may have 'n' ids. If not, raises ValueError with the advice 'instead'. */
 bool is_list_size (Py_ssize_t n, const char *instead);
+
+/* --- types and functions, each in the file of its name --------------------------------------------- */
 
 /* Make the types of connections, documents, and compressors without a broker. */
 PyObject *connection_type_create (PyObject *module);

@@ -15,7 +15,7 @@ setup(
     ext_modules=[
         Extension(
             "idtree._idtree",
-            sources=["extension.c", "connection.c", "document.c", "events.c", "generators.c", "values.c"],
+            sources=["args.c", "extension.c", "connection.c", "document.c", "events.c", "generators.c", "values.c"],
             depends=["connection.h", "extension.h"],
             extra_compile_args=pkg_config("--cflags"),
             extra_link_args=pkg_config("--libs"),
