@@ -24,17 +24,16 @@
 #include "broker/boot/cluster.h"
 #include "broker/broker.h"
 #include "broker/conffile.h"
+#include "broker/events.h"
 #include "broker/metrics/serve.h"
 #include "broker/module/module.h"
 #include "broker/overlay/overlay.h"
 #include "broker/place.h"
-#include "broker/route/event.h"
 #include "broker/route/router.h"
 #include "broker/route/usock.h"
 #include "broker/services.h"
 #include "broker/trace.h"
 #include "common/libzmqutil/zwatcher.h"
-#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -56,7 +55,7 @@ struct broker {
     struct log *log;
     struct router *router;
     struct overlay *overlay;
-    struct event *event;
+    struct events events;
     struct modules *modules;
     struct services *services;
     struct metrics_service *metrics_service; /* requests for figures of the subtree */
@@ -71,39 +70,6 @@ struct broker {
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-/* Publish an event (steals the reference) if its sender may do so. Rank 0 numbers the event; other ranks send it to the
- * parent.
- */
-static void publish_new (struct broker *b, idt_msg_t *msg)
-{
-    if (!idt_msg_topic (msg) || !access_may_publish (idt_msg_cred (msg), idt_msg_topic (msg))) {
-        idt_msg_unref (msg);
-        return;
-    }
-    if (b->rank == 0) {
-        if (event_publish_new (b->event, msg) == 0)
-            log_printf (b->log, LOG_WARNING, "event", "an event is dropped: %s", strerror (errno));
-        return;
-    }
-    if (overlay_event_up (b->overlay, msg) < 0)
-        log_printf (b->log, LOG_WARNING, "event", "event %.64s could not be sent to rank 0 and is dropped: %s",
-                    idt_msg_topic (msg), strerror (errno));
-    idt_msg_unref (msg);
-}
-
-/* Events from the parent are numbered and in sequence; events from any other peer are new and not yet published. */
-static void event_new (struct broker *b, struct peer *from, idt_msg_t *msg)
-{
-    router_show (b->router, ROUTER_FROM, from, msg);
-    if (from->kind != PEER_PARENT) {
-        publish_new (b, msg);
-        return;
-    }
-    if (idt_msg_topic (msg))
-        event_receive (b->event, msg);
-    idt_msg_unref (msg);
-}
-
 /* All messages enter here. */
 static void message (void *arg, struct peer *from, idt_msg_t *msg)
 {
@@ -117,7 +83,7 @@ static void message (void *arg, struct peer *from, idt_msg_t *msg)
         router_response_new (b->router, from, msg);
         break;
     case IDT_MSGTYPE_EVENT:
-        event_new (b, from, msg);
+        events_take_new (&b->events, from, msg);
         break;
     default:
         idt_msg_unref (msg);
@@ -128,7 +94,7 @@ static void gone (void *arg, struct peer *p)
 {
     struct broker *b = arg;
 
-    event_forget (b->event, p);
+    event_forget (b->events.core, p);
 }
 
 static void ready (void *arg, struct peer *p, bool ready)
@@ -152,70 +118,7 @@ static const struct usock_ops usock_ops = {
     .woke = woke,
 };
 
-/* --- events ----------------------------------------------------------------------------------------- */
-
-static void event_forward (void *arg, const idt_msg_t *msg)
-{
-    struct broker *b = arg;
-
-    overlay_event_down (b->overlay);
-}
-
-static void fetched (idt_future_t *f, void *arg)
-{
-    struct broker *b = arg;
-    const void *buf = NULL;
-    size_t size = 0;
-
-    if (idt_rpc_get_raw (f, &buf, &size) < 0)
-        buf = NULL;
-    event_replay (b->event, buf, size);
-    idt_future_destroy (f);
-}
-
-static void event_fetch (void *arg, const char *stream, uint64_t from)
-{
-    struct broker *b = arg;
-    idt_future_t *f = idt_rpc_pack (b->h, "event.replay", 0, 0, "{s:s s:I}", "stream", stream, "from",
-                                    (json_int_t)from);
-
-    log_printf (b->log, LOG_INFO, "event", "events from number %ju on are missing: asking rank 0", (uintmax_t)from);
-    if (!f || idt_future_then (f, -1., fetched, b) < 0) {
-        idt_future_destroy (f);
-        event_replay (b->event, NULL, 0);
-    }
-}
-
-static void event_announce (void *arg)
-{
-    struct broker *b = arg;
-
-    overlay_event_position (b->overlay);
-}
-
-static void event_given (void *arg, const struct peer *p, const idt_msg_t *msg)
-{
-    struct broker *b = arg;
-
-    router_show (b->router, ROUTER_TO, p, msg);
-}
-
-static const struct event_ops event_ops = {
-    .forward = event_forward,
-    .given = event_given,
-    .fetch = event_fetch,
-    .announce = event_announce,
-};
-
 /* --- modules ---------------------------------------------------------------------------------------- */
-
-/* A starting module may define any attribute: attribute names need not begin with the name of the module. */
-static bool is_for_later (const char *attribute, void *arg)
-{
-    struct broker *b = arg;
-
-    return modules_starting (b->modules) || modules_may_want (b->modules, attribute);
-}
 
 static int unknown_attribute (const char *name, const char *origin, idt_error_t *errp)
 {
@@ -226,12 +129,10 @@ static int unknown_attribute (const char *name, const char *origin, idt_error_t 
         origin ? origin : "", origin ? ": " : "", name);
 }
 
-/* Find an attribute of the command line that no module can define any longer: its name was misspelt. Modules that are
- * starting may define attributes of any name, so the check waits until all have started.
- */
+/* Find an attribute of the command line that no module can define any longer: its name was misspelt. */
 static int check_attributes (struct broker *b, idt_error_t *errp)
 {
-    const char *unclaimed = modules_starting (b->modules) ? NULL : attr_unclaimed (b->attrs, is_for_later, b);
+    const char *unclaimed = attr_unclaimed (b->attrs, modules_may_define, b->modules);
 
     if (!unclaimed)
         return 0;
@@ -447,6 +348,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         || !(b->zpoll = zpoll_create (member_reactor (b->member)))
         || !(b->router = router_create (b->rank, b->topo, max_pending)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
+    b->events = (struct events){ .rank = b->rank, .router = b->router, .log = b->log };
     zpoll_set_wake (b->zpoll, wake, b->member);
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     log_set_readers (b->log, boot_knows_all (b->boot));
@@ -480,19 +382,6 @@ static int find_instance (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-static int make_event (struct broker *b, idt_error_t *errp)
-{
-    uint32_t replay;
-
-    if (attr_u32 (b->attrs, "event.replay", "131072", 1, 10000000, &replay, errp) < 0)
-        return -1;
-    if (b->rank > 0)
-        replay = topo_child_count (b->topo, b->rank) > 0 ? EVENT_RING_COUNT : 0;
-    if (!(b->event = event_create (b->rank == 0, b->uuid, replay, &event_ops, b)))
-        return errprintf (errp, "out of memory");
-    return 0;
-}
-
 static int bind_overlay (struct broker *b, idt_error_t *errp)
 {
     char endpoint[256];
@@ -517,7 +406,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .attrs = b->attrs,
         .instance = &b->instance,
         .router = b->router,
-        .event = b->event,
+        .event = b->events.core,
         .log = b->log,
         .topo = b->topo,
         .rank = b->rank,
@@ -593,7 +482,9 @@ static int is_known (const char *name, const char *origin, void *arg, idt_error_
 {
     struct broker *b = arg;
 
-    return attr_is_known (b->attrs, name) || is_for_later (name, b) ? 0 : unknown_attribute (name, origin, errp);
+    return attr_is_known (b->attrs, name) || modules_may_define (name, b->modules)
+               ? 0
+               : unknown_attribute (name, origin, errp);
 }
 
 int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp)
@@ -619,7 +510,7 @@ static int make_modules (struct broker *b, idt_error_t *errp)
         .reactor = member_reactor (b->member),
         .attrs = b->attrs,
         .router = b->router,
-        .event = b->event,
+        .event = b->events.core,
         .overlay = b->overlay,
         .log = b->log,
         .shared = process_parts (b->conf.process)->shared,
@@ -644,7 +535,6 @@ static int make_services (struct broker *b, idt_error_t *errp)
         .broker = &b->conf,
         .h = b->h,
         .uuid = b->uuid,
-        .event = b->event,
         .router = b->router,
         .local = b->local,
         .life = &b->life,
@@ -657,7 +547,7 @@ static int make_services (struct broker *b, idt_error_t *errp)
         .overlay = b->overlay,
         .modules = b->modules,
         .router = b->router,
-        .event = b->event,
+        .event = b->events.core,
         .local = b->local,
     };
     int rc = 0;
@@ -666,8 +556,9 @@ static int make_services (struct broker *b, idt_error_t *errp)
         return -1;
     for (size_t i = 0; rc == 0 && i < sizeof (names) / sizeof (names[0]); i++)
         rc = router_service_add (b->router, names[i], &b->peer);
-    if (rc == 0 && log_serve (b->log, b->h) == 0 && overlay_serve (b->overlay, b->h) == 0
-        && modules_serve (b->modules, b->h) == 0 && (b->metrics_service = metrics_service_create (&metrics_service))
+    if (rc == 0 && events_serve (&b->events, b->overlay, b->h) == 0 && log_serve (b->log, b->h) == 0
+        && overlay_serve (b->overlay, b->h) == 0 && modules_serve (b->modules, b->h) == 0
+        && (b->metrics_service = metrics_service_create (&metrics_service))
         && (b->trace = trace_create (b->h, b->router)))
         return 0;
     return errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
@@ -713,7 +604,8 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     b->attrs = conf->attrs;
     b->life.since = clock_s (CLOCK_MONOTONIC);
     if (identify (b, errp) == 0 && make_base (b, errp) == 0 && listen_for_clients (b, errp) == 0
-        && find_instance (b, errp) == 0 && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
+        && find_instance (b, errp) == 0 && events_init (&b->events, b->uuid, b->attrs, b->topo, errp) == 0
+        && make_overlay (b, errp) == 0)
         return b;
     b->attrs = NULL; /* still owned by the caller */
     broker_destroy (b);
@@ -737,7 +629,7 @@ void broker_destroy (struct broker *b)
     trace_destroy (b->trace);
     modules_destroy (b->modules);
     services_destroy (b->services);
-    event_destroy (b->event);
+    events_fini (&b->events);
     router_destroy (b->router);
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);

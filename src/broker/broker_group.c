@@ -10,6 +10,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -110,6 +111,7 @@ static void note_killed (struct hosted_broker *h, bool killed)
 {
     if (h->killed == killed)
         return;
+    assert (killed || h->group->killed > 0);
     h->killed = killed;
     h->group->killed += killed ? 1 : -1;
     process_hold (h->group->conf.process, h->group->killed > 0);
@@ -175,6 +177,8 @@ static int make (struct hosted_broker *h, idt_error_t *errp)
 static void run_again (struct hosted_broker *h)
 {
     idt_error_t err;
+
+    assert (!h->broker);
     int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
 
     h->exit_code = rc < 0 ? (int)broker_exit_of (errno) : 0;

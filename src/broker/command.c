@@ -4,6 +4,7 @@
 /* command.c - the program that rank 0 runs, whose end is the end of the instance */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -82,6 +83,7 @@ static void ended_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (c->waiter && worker_result (c->waiter, NULL) == 0)
         return;
+    assert (c->pid > 0);
     idt_watcher_stop (w);
     c->cb (reap (c), c->arg);
 }

@@ -4,6 +4,7 @@
 /* conffile.c - attributes from a file, read at the start and again while brokers run */
 #include "config.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -82,6 +83,7 @@ static void trim_end (char *s)
 
 static int put (struct conf_reader *r, char c)
 {
+    assert (r->len <= ATTR_VALUE_MAX);
     if (r->len == ATTR_VALUE_MAX)
         return errsetf (&r->why, EINVAL, "a value has at most %d bytes", ATTR_VALUE_MAX);
     r->value[r->len++] = c;

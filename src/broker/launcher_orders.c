@@ -4,6 +4,7 @@
 /* launcher_orders.c - messages between the launcher of idtree and a process with several brokers */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ static void fill (struct launcher_orders *o)
         add_line (o, n, n->pause);
         *n = (struct news){ .queued = false };
     }
+    assert (o->end <= sizeof (o->out));
 }
 
 static void write_cb (idt_watcher_t *w, int revents, void *arg)
@@ -103,6 +105,7 @@ void launcher_orders_tell (struct launcher_orders *o, uint32_t i, enum rank_stat
 {
     struct news *n = &o->news[i];
 
+    assert (i < o->boot->count && state != RANK_UNTOLD);
     if (!n->queued)
         TAILQ_INSERT_TAIL (&o->queue, n, link);
     n->queued = true;

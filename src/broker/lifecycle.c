@@ -165,6 +165,7 @@ static void start_command (struct lifecycle *l)
     char **argv = l->conf.broker->command;
     idt_error_t err;
 
+    assert (!l->command);
     if (!argv || !argv[0])
         return;
     l->command = command_create (l->conf.reactor, argv, attr_get (l->conf.broker->attrs, "local-uri", NULL),
@@ -474,6 +475,7 @@ void lifecycle_turn (struct lifecycle *l)
 
 void lifecycle_join (struct lifecycle *l)
 {
+    assert (l->timer);
     if (l->state != STATE_JOIN)
         return;
     idt_watcher_start (l->timer);

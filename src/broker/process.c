@@ -97,6 +97,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 
     while ((m = TAILQ_FIRST (&p->awake))) {
         sleep_again (m);
+        assert (!m->ended && !m->paused);
         if (m->ops->turn (m->arg))
             member_wake (m);
         if (TAILQ_EMPTY (&p->awake) || clock_is_over (&since_us, TURN_US))

@@ -18,8 +18,6 @@
 #include "broker/services.h"
 #include "libmodule/module.h"
 #include "libidtree/json.h"
-#include "libmsg/access.h"
-#include "libutil/base64.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -30,16 +28,6 @@ struct services {
     struct msglist *shutdown_streams; /* requests shutdown.start that wait for the end */
     struct upcalls ups;               /* requests of clients that were sent on to rank 0 */
 };
-
-/* The client or module that sent a request over a connection to this broker; NULL: the request came from another
- * broker.
- */
-static struct peer *local_sender (struct services *s, const idt_msg_t *msg)
-{
-    struct peer *p = idt_msg_route_count (msg) == 1 ? router_peer (s->conf.router, idt_msg_route_newest (msg)) : NULL;
-
-    return p && (p->kind == PEER_CLIENT || p->kind == PEER_MODULE) ? p : NULL;
-}
 
 /* --- attributes that describe the broker ------------------------------------------------------------------------------------------- */
 
@@ -133,7 +121,7 @@ static void get_hostlist (struct services *s, const idt_msg_t *msg)
 static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct services *s = arg;
-    const struct peer *p = local_sender (s, msg);
+    const struct peer *p = router_local_sender (s->conf.router, msg);
     const char *name, *value;
     idt_error_t err;
     int flags;
@@ -175,7 +163,7 @@ static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct services *s = arg;
-    struct peer *p = local_sender (s, msg);
+    struct peer *p = router_local_sender (s->conf.router, msg);
     const char *name, *value, *kept;
     idt_error_t err;
     json_t *o;
@@ -231,139 +219,6 @@ static void config_reload_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, errno, err.text[0] ? err.text : NULL);
 }
 
-/* --- event ------------------------------------------------------------------------------------------ */
-
-static void subscription (struct services *s, const idt_msg_t *msg,
-                          int (*change) (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix))
-{
-    struct peer *p = local_sender (s, msg);
-    const char *topic;
-    idt_error_t err;
-    json_t *o;
-
-    if (idt_msg_unpack (msg, &o, &err, "{s:s}", "topic", &topic) < 0) {
-        idt_respond_error (s->conf.h, msg, EPROTO, err.text);
-        return;
-    }
-    if (!p)
-        idt_respond_error (s->conf.h, msg, EPROTO,
-                           "send requests for events to the broker of the connection, not to "
-                           "another rank");
-    else if (change (s->conf.event, p, idt_msg_cred (msg), topic) < 0)
-        idt_respond_error (s->conf.h, msg, errno,
-                           errno == ENOSPC
-                               ? "too many subscriptions: the limits are 4096 for a connection, 4096 for a user, 64 "
-                                 "for a guest, 16384 for all users but the owner: end some first"
-                           : errno == EINVAL ? "a subscription is longer than any topic (1024 bytes)"
-                                             : NULL);
-    else
-        idt_respond (s->conf.h, msg, NULL);
-    json_decref (o);
-}
-
-static void subscribe_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    subscription (arg, msg, event_subscribe);
-}
-
-static void unsubscribe_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    subscription (arg, msg, event_unsubscribe);
-}
-
-/* Make an event from a request event.publish. NULL with errno set. */
-static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int flags, const char *payload)
-{
-    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
-    size_t len = payload ? strlen (payload) : 0;
-    void *data = malloc (BASE64_DECODED_SIZE (len) + 1);
-    ssize_t n = 0;
-
-    if (!msg || !data || idt_msg_set_topic (msg, topic) < 0
-        || (payload
-            && ((n = base64_decode (payload, len, data, BASE64_DECODED_SIZE (len))) < 0
-                || idt_msg_set_payload (msg, data, n) < 0))) {
-        int saved_errno = errno;
-
-        idt_msg_unref (msg);
-        free (data);
-        return errset_null (saved_errno);
-    }
-    free (data);
-    if (flags & IDT_MSGFLAG_PRIVATE)
-        idt_msg_set_flag (msg, IDT_MSGFLAG_PRIVATE);
-    idt_msg_set_cred (msg, idt_msg_cred (request));
-    idt_msg_route_clear (msg);
-    return msg;
-}
-
-static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    struct services *s = arg;
-    const char *topic, *payload = NULL;
-    idt_error_t err;
-    idt_msg_t *event;
-    int flags = 0;
-    uint64_t seq;
-    json_t *o;
-
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s?i s?s}", "topic", &topic, "flags", &flags, "payload", &payload) < 0) {
-        idt_respond_error (h, msg, EPROTO, err.text);
-        return;
-    }
-    if (s->conf.broker->rank != 0)
-        idt_respond_error (h, msg, EPROTO, "only rank 0 publishes: send event.publish to nodeid 0");
-    else if (!access_may_publish (idt_msg_cred (msg), topic))
-        idt_respond_error (h, msg, EPERM,
-                           "only the instance owner may publish events whose topics begin with the "
-                           "name of a service");
-    else if (flags & ~IDT_MSGFLAG_PRIVATE)
-        idt_respond_error (h, msg, EPROTO, "flags must be 0 or 32 (private)");
-    else if (!(event = make_event (msg, topic, flags, payload)))
-        idt_respond_error (h, msg, errno == EINVAL ? EPROTO : errno, "topic or payload is malformed");
-    else if ((seq = event_publish_new (s->conf.event, event)) == 0)
-        idt_respond_error (h, msg, errno, errno == EMSGSIZE ? "an event is larger than 64 MiB" : NULL);
-    else
-        idt_respond_pack (h, msg, "{s:I}", "seq", (json_int_t)seq);
-    json_decref (o);
-}
-
-static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    struct services *s = arg;
-    const char *stream;
-    json_int_t from;
-    idt_error_t err;
-    void *buf;
-    size_t size;
-    json_t *o;
-
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s:I}", "stream", &stream, "from", &from) < 0) {
-        idt_respond_error (h, msg, EPROTO, err.text);
-        return;
-    }
-    if (s->conf.broker->rank != 0 || from < 1)
-        idt_respond_error (h, msg, EPROTO, "only rank 0 replays events, and their numbers begin at 1");
-    else if (event_window (s->conf.event, stream, from, &buf, &size) < 0)
-        idt_respond_error (h, msg, errno, NULL);
-    else {
-        idt_respond_raw (h, msg, buf, size);
-        free (buf);
-    }
-    json_decref (o);
-}
-
-static void event_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    struct services *s = arg;
-    struct event_stats stats = event_stats (s->conf.event);
-
-    idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (s->conf.event),
-                      "stream", event_stream (s->conf.event), "delivered", (json_int_t)stats.delivered, "gaps",
-                      (json_int_t)stats.gaps, "recovered", (json_int_t)stats.recovered, "lost", (json_int_t)stats.lost,
-                      "duplicates", (json_int_t)stats.duplicates, "subscribers", (json_int_t)stats.subscribers);
-}
-
 /* --- service ---------------------------------------------------------------------------------------- */
 
 static const char *why_no_change (int errnum)
@@ -386,7 +241,7 @@ static const char *why_no_change (int errnum)
 static void service_change (struct services *s, const idt_msg_t *msg,
                             int (*change) (struct router *r, const char *name, struct peer *p))
 {
-    struct peer *p = local_sender (s, msg);
+    struct peer *p = router_local_sender (s->conf.router, msg);
     const char *name;
     idt_error_t err;
     json_t *o;
@@ -488,11 +343,6 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.get", empty_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.reload", config_reload_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "event.replay", replay_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "event.stats-get", event_stats_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.add", service_add_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, 0 },

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* services.h - the broker's own services: attr, config, event, service, state-machine, shutdown; and the
+/* services.h - the broker's own services: attr, config, service, state-machine, shutdown; and the
  * attributes that describe the broker
  */
 #ifndef BROKER_SERVICES_H
 #define BROKER_SERVICES_H
 
 #include "broker/broker.h"
-#include "broker/route/event.h"
 #include "broker/route/usock.h"
 
 struct services;
@@ -17,7 +16,6 @@ struct services_conf {
     const struct broker_conf *broker;
     idt_t *h; /* the broker's own */
     const char *uuid;
-    struct event *event;
     struct router *router;
     struct usock *local;
     struct lifecycle *life;

@@ -75,6 +75,15 @@ static struct module *find (struct modules *ms, const char *name)
     return m;
 }
 
+const char *modules_starting (struct modules *ms)
+{
+    struct module *m = zlistx_first (ms->list);
+
+    while (m && m->status != MODULE_STARTING)
+        m = zlistx_next (ms->list);
+    return m ? m->name : NULL;
+}
+
 bool modules_has_file (struct modules *ms, const char *path)
 {
     char *file = find_file (ms, path);
@@ -84,22 +93,18 @@ bool modules_has_file (struct modules *ms, const char *path)
     return found;
 }
 
-bool modules_may_want (struct modules *ms, const char *attribute)
+bool modules_may_define (const char *attribute, void *arg)
 {
+    struct modules *ms = arg;
     char name[MODULE_MAX_NAME + 1];
     size_t len = strcspn (attribute, "./");
-    struct module *m;
-    char *file;
-    bool found;
 
+    if (modules_starting (ms))
+        return true;
     if (attribute[len] != '.' || len > MODULE_MAX_NAME)
         return false;
     snprintf (name, sizeof (name), "%.*s", (int)len, attribute);
-    file = find_file (ms, name);
-    m = find (ms, name);
-    found = file && (!m || m->status == MODULE_STARTING);
-    free (file);
-    return found;
+    return !find (ms, name) && modules_has_file (ms, name);
 }
 
 static bool is_from (const struct module *m, const char *path)
@@ -273,15 +278,6 @@ static void stop (struct module *m)
 }
 
 /* --- the start of a module ----------------------------------------------------------------------------------- */
-
-const char *modules_starting (struct modules *ms)
-{
-    struct module *m = zlistx_first (ms->list);
-
-    while (m && m->status != MODULE_STARTING)
-        m = zlistx_next (ms->list);
-    return m ? m->name : NULL;
-}
 
 void module_started (struct module *m, int errnum, const char *text)
 {

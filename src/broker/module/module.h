@@ -78,8 +78,10 @@ void modules_told (struct modules *ms, const char *name, enum module_report repo
 /* Whether a file for a module of that name or path exists. */
 bool modules_has_file (struct modules *ms, const char *path);
 
-/* Whether an attribute is MODULE.ANYTHING for a module that is not loaded, but whose file exists. */
-bool modules_may_want (struct modules *ms, const char *attribute);
+/* Whether a module may define an attribute later: one is starting, and may define any; or it is MODULE.ANYTHING for a
+ * module that is not loaded, but whose file exists. 'arg' is struct modules.
+ */
+bool modules_may_define (const char *attribute, void *arg);
 
 /* Make an inline handle for the broker's own services, with a peer that the caller provides. modules_destroy () closes
  * it. NULL with errno set.

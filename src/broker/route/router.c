@@ -119,6 +119,13 @@ struct peer *router_peer (struct router *r, const char *uuid)
     return zhashx_lookup (r->peers, uuid);
 }
 
+struct peer *router_local_sender (struct router *r, const idt_msg_t *msg)
+{
+    struct peer *p = idt_msg_route_count (msg) == 1 ? router_peer (r, idt_msg_route_newest (msg)) : NULL;
+
+    return p && (p->kind == PEER_CLIENT || p->kind == PEER_MODULE) ? p : NULL;
+}
+
 /* --- services ------------------------------------------------------------------------------ */
 
 static size_t service_len (const char *topic)

@@ -81,6 +81,11 @@ void router_peer_remove (struct router *r, struct peer *p);
 
 struct peer *router_peer (struct router *r, const char *uuid); /* NULL if unknown */
 
+/* The client or module that sent a request over a connection to this broker; NULL: the request came from another
+ * broker.
+ */
+struct peer *router_local_sender (struct router *r, const idt_msg_t *msg);
+
 /* Let peer 'p' serve requests for service 'name'.  Returns 0, or -1 with errno EEXIST, or EINVAL ('name' has a dot, is
  * empty, or has more than 64 characters).
  */

@@ -42,9 +42,7 @@ struct pmi_value {
     char value[];
 };
 
-static void respond (struct pmi_server *s, int rank, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
-
-static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
+__attribute__ ((format (printf, 3, 4))) static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
 {
     char line[PMI_LINE_MAX];
     va_list ap;
@@ -149,6 +147,7 @@ static void get_cmd (struct pmi_server *s, int rank, const char *line)
 
 static void open_barrier (struct pmi_server *s)
 {
+    assert (s->waiting == s->size);
     s->open++;
     s->waiting = 0;
     for (int rank = 0; rank < s->size; rank++)
@@ -159,6 +158,7 @@ static void barrier_cmd (struct pmi_server *s, int rank)
 {
     struct pmi_rank *r = &s->ranks[rank];
 
+    assert (r->barriers <= s->open + 1 && s->waiting < s->size);
     if (r->barriers > s->open)
         return; /* it waits already, and gets one answer */
     if (++r->barriers <= s->open)

@@ -6,6 +6,7 @@
  * Words are searched from the left, and the search ends at "value", so that text inside a value is never taken for a
  * word.
  */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -106,6 +107,7 @@ bool pmi_value_valid (const char *s)
 
 const char *pmi_lines_add (struct pmi_lines *lines, const char **data, size_t *size)
 {
+    assert (lines->len <= sizeof (lines->buf));
     for (; *size > 0; (*data)++, (*size)--) {
         if (**data == '\0' || lines->len == sizeof (lines->buf))
             return errset_null (EPROTO);

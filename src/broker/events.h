@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* events.h - the events of a broker: between route/event, which decides, the overlay and clients (event.*) */
+#ifndef BROKER_EVENTS_H
+#define BROKER_EVENTS_H
+
+#include <idtree/idtree.h>
+
+#include "broker/base/log.h"
+#include "broker/overlay/overlay.h"
+#include "broker/route/event.h"
+#include "broker/route/router.h"
+
+struct events {
+    struct event *core;
+    uint32_t rank;
+    struct router *router;
+    struct log *log;
+    struct overlay *overlay;
+    idt_t *h; /* the broker's own; it and 'overlay' are there from events_serve () on */
+};
+
+/* Make the core; the other members must be set. Returns 0, or -1 with errno set and 'errp' filled. */
+int events_init (struct events *ev, const char *uuid, struct attrs *attrs, const struct topo *topo, idt_error_t *errp);
+void events_fini (struct events *ev);
+
+/* Serve on the broker's own handle. Returns 0, or -1 with errno set. */
+int events_serve (struct events *ev, struct overlay *overlay, idt_t *h);
+
+/* A peer sent an event (steals the reference). */
+void events_take_new (struct events *ev, struct peer *from, idt_msg_t *msg);
+
+#endif /* BROKER_EVENTS_H */
