@@ -211,8 +211,7 @@ struct plan *plan_create (uint32_t size, uint32_t processes, const struct topo *
             return p;
     }
     plan_destroy (p);
-    errsetf (errp, ENOMEM, "out of memory");
-    return NULL;
+    return errsetf_null (errp, ENOMEM, "out of memory");
 }
 
 void plan_destroy (struct plan *p)

@@ -402,10 +402,8 @@ struct topo *topo_create (const char *uri, uint32_t size, idt_error_t *errp)
     struct topo *t = calloc (1, sizeof (*t));
 
     assert (size > 0);
-    if (!t) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
+    if (!t)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     t->size = size;
     if (read_uri (t, uri, errp) < 0) {
         topo_destroy (t);

@@ -47,12 +47,10 @@ const struct boot_method boot_single = { .name = "single", .create = create_sing
 
 #ifndef HAVE_PMIX
 static void *create_none (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
-{
-    errsetf (errp, ENOSYS,
-             "a launcher that speaks PMIx started this, but this broker was built without PMIx "
-             "(configure --with-pmix)");
-    return NULL;
-}
+
+    return errsetf_null (errp, ENOSYS,
+                         "a launcher that speaks PMIx started this, but this broker was built without PMIx "
+                         "(configure --with-pmix)");
 
 const struct boot_method boot_pmix = { .name = "pmix", .create = create_none };
 #endif
@@ -297,10 +295,8 @@ struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot *b = calloc (1, sizeof (*b));
 
-    if (!b) {
-        out_of_memory (errp);
-        return NULL;
-    }
+    if (!b)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     b->method = conf->method;
     if (start (b, conf, errp) == 0)
         return b;

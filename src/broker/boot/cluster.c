@@ -185,10 +185,8 @@ struct cluster *cluster_create (struct attrs *attrs, idt_error_t *errp)
 {
     struct cluster *c = calloc (1, sizeof (*c));
 
-    if (!c) {
-        errsetf (errp, ENOMEM, "out of memory");
-        return NULL;
-    }
+    if (!c)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     if (read_all (c, attrs, errp) == 0)
         return c;
     cluster_destroy (c);
@@ -352,10 +350,8 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
 {
     struct config *c = calloc (1, sizeof (*c));
 
-    if (!c) {
-        errsetf (errp, ENOMEM, "out of memory");
-        return NULL;
-    }
+    if (!c)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     if (!(c->cluster = cluster_create (conf->attrs, errp)) || choose_rank (c, conf, errp) < 0
         || read_certificate (c, errp) < 0) {
         destroy (c);

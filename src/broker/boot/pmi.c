@@ -70,10 +70,8 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
 {
     struct pmi *p = calloc (1, sizeof (*p));
 
-    if (!p) {
-        errsetf (errp, ENOMEM, "out of memory");
-        return NULL;
-    }
+    if (!p)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     if (!(p->client = pmi_client_create (conf->pmi_fd, conf->pmi_rank, conf->size, conf->deadline_ms, errp)))
         goto error;
     *self = (struct boot_self){

@@ -279,10 +279,8 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
 {
     struct pmix *p = calloc (1, sizeof (*p));
 
-    if (!p) {
-        errsetf (errp, ENOMEM, "out of memory");
-        return NULL;
-    }
+    if (!p)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     p->deadline_ms = conf->deadline_ms;
     p->self.rank = conf->pmix_rank;
     if (load (p, errp) == 0 && who_am_i (p, conf, self, errp) == 0)

@@ -7,6 +7,7 @@
  * its answer has named them.  A rank that does not answer within ANSWER_MS is shown as such, and does not delay other
  * ranks.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     take (q, o);
     idt_future_destroy (f);
     free (q);
+    assert (r->waiting > 0);
     if (--r->waiting > 0)
         return;
     top_model_end (r->board);
@@ -121,6 +123,7 @@ static void ask_rank (struct round *r, struct top_model_row *row)
 
 void round_begin (struct round *r, uint32_t root)
 {
+    assert (r->waiting == 0);
     top_model_begin (r->board, root);
     struct top_model_row *row = top_model_add (r->board, root, root, "unknown");
     if (!row)

@@ -4,6 +4,7 @@
 /* top_model.c - the data of idtree top about ranks, which ranks it shows in which order, and the effect of keys */
 #include "config.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ static struct top_model_row *insert (struct top_model *b, uint32_t rank)
         b->rows = rows;
         b->room = room;
     }
+    assert (i <= b->n && b->n < b->room);
     memmove (&b->rows[i + 1], &b->rows[i], (b->n - i) * sizeof (b->rows[0]));
     b->n++;
     b->rows[i] = (struct top_model_row){ .rank = rank, .from = TOP_MODEL_NONE, .lease_ms = TOP_MODEL_NONE };

@@ -83,3 +83,13 @@ int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...)
     va_end (ap);
     return errset (errnum);
 }
+
+void *errsetf_null (idt_error_t *errp, int errnum, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    print (errp, fmt, ap);
+    va_end (ap);
+    return errset_null (errnum);
+}

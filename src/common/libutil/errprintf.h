@@ -18,8 +18,9 @@
  */
 int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
-/* Like errprintf (), but sets errno to 'errnum'. */
+/* Like errprintf (), but set errno to 'errnum'. Return -1, or NULL. */
 int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+void *errsetf_null (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
 /* Set errno.  Returns -1, or NULL. */
 static inline int errset (int errnum)
