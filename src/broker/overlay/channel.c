@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/base/uuid_key.h"
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
 #include "libmsg/access.h"
@@ -295,15 +296,12 @@ void channel_retry (struct channel *ch)
 
 /* --- queues --------------------------------------------------------------------------------------------- */
 
-/* The FNV-1a hash of the requester's UUID, the oldest route. */
+/* A hash of the requester's UUID, the oldest route. */
 static uint64_t requester_of (const idt_msg_t *msg)
 {
-    const char *s = idt_msg_route_oldest (msg);
-    uint64_t hash = UINT64_C (14695981039346656037);
+    const char *uuid = idt_msg_route_oldest (msg);
 
-    for (; s && *s; s++)
-        hash = (hash ^ (unsigned char)*s) * UINT64_C (1099511628211);
-    return hash;
+    return uuid ? uuid_key (0, uuid) : 0;
 }
 
 static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)

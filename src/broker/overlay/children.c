@@ -142,12 +142,13 @@ void child_remove (struct child *c, const char *why)
     conf->ops->child (conf->arg, c->peer.rank, false);
     if (c->adopted)
         c->down->doomed = true; /* children_turn () frees its record */
+    assert (!child_is_online (c) && !c->channel.open);
 }
 
 static void child_destroy (struct child *c)
 {
     channel_fini (&c->channel);
-    idt_msg_unref (c->hello);
+    hello_clear (&c->hello);
     free (c);
 }
 
@@ -157,7 +158,7 @@ static void drop_adopted (struct children *down)
     for (uint32_t i = down->count; i < down->total;) {
         struct child *c = down->children[i];
 
-        if (child_is_online (c) || c->hello)
+        if (child_is_online (c) || c->hello.msg)
             i++;
         else {
             down->children[i] = down->children[--down->total];
@@ -518,7 +519,7 @@ void overlay_accept (struct overlay *ov, bool accept)
     down->accept = accept;
     down->stopping = !accept;
     for (uint32_t i = 0; accept && i < down->count; i++)
-        if (down->children[i]->hello)
+        if (down->children[i]->hello.msg)
             child_take_in (down->children[i]);
     children_adopt (down);
 }

@@ -16,6 +16,28 @@
 #define WITNESSES_MAX 64 /* ranks of another tree that are remembered: enough to decide */
 #define WITNESS_S 60.    /* how long each counts: a refused broker tries again within 15 s */
 
+/* A hello of a broker.  Its texts belong to 'o'. */
+struct hello {
+    const idt_msg_t *msg; /* NULL: none waits */
+    struct wire_from from;
+    uint64_t came_us; /* instance time here when it arrived */
+    uint64_t boot_us; /* link_boot_us () at that time */
+    json_t *o;
+    json_int_t rank;
+    const char *uuid;
+    const char *version;
+    const char *host;
+    const char *topology; /* NULL: not given */
+    const char *status;
+    const char *instance, *name; /* its instance; NULL: it knows none yet */
+    int lived;                   /* it has joined that tree in this life, and does not only remember it */
+    const char *stream;          /* of events, with its last event in 'seq' */
+    json_int_t seq;
+    json_int_t size;   /* of its instance, as it knows; 0: not given */
+    json_int_t joined; /* brokers of its subtree; 0: not given */
+    int link;          /* version of the link, as channel_open (); 0: not given */
+};
+
 struct child {
     struct peer peer;
     struct children *down;
@@ -31,16 +53,8 @@ struct child {
     char uuid[IDT_MSG_UUID_LEN + 1]; /* incarnation of the broker */
     char host[256];
     bool adopted;
-    double goodbye;           /* link_now () of its goodbye; 0: none yet */
-    idt_msg_t *hello;         /* waits until this broker accepts children */
-    enum health hello_health; /* reported in its hello */
-    uint32_t hello_joined;    /* reported in its hello */
-    uint64_t hello_us;        /* instance time here when the hello arrived */
-    uint64_t hello_boot_us;   /* link_boot_us () at that time */
-    struct wire_from hello_from;
-    int hello_link;       /* version of the link that it knows */
-    bool hello_knows;     /* it named our instance */
-    uint64_t hello_event; /* its position in our stream of events */
+    double goodbye;     /* link_now () of its goodbye; 0: none yet */
+    struct hello hello; /* waits until this broker accepts children */
 };
 
 struct children {
@@ -91,6 +105,9 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct wire
 
 /* Adopt some of the waiting descendants whose parent is lost.  Returns whether others still wait. */
 bool children_adopt (struct children *down);
+
+/* Drop a hello. */
+void hello_clear (struct hello *hello);
 
 /* Answer a waiting hello: the child joins. */
 void child_take_in (struct child *c);

@@ -21,25 +21,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-struct hello {
-    const idt_msg_t *msg;
-    const struct wire_from *from;
-    json_t *o; /* owns the texts below */
-    json_int_t rank;
-    const char *uuid;
-    const char *version;
-    const char *host;
-    const char *topology; /* NULL: not given */
-    const char *status;
-    const char *instance, *name; /* its instance; NULL: it knows none yet */
-    int lived;                   /* it has joined that tree in this life, and does not only remember it */
-    const char *stream;          /* of events, with its last event in 'seq' */
-    json_int_t seq;
-    json_int_t size;   /* of its instance, as it knows; 0: not given */
-    json_int_t joined; /* brokers of its subtree; 0: not given */
-    int link;          /* version of the link, as channel_open (); 0: not given */
-};
-
 /* --- the messages ------------------------------------------------------------------------------------ */
 
 /* Set the text of 'o' (stolen) as payload of a message (stolen; may be NULL).  Returns the message, or NULL without
@@ -106,29 +87,38 @@ int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp)
 /* The instance time when the hello arrived.  Since then our clock may have stepped forward, or CLOCK_BOOTTIME may have
  * jumped.  The later estimate is used: with too early a time the child would take our time for younger than it is.
  */
-static uint64_t hello_came (const struct child *c, uint64_t now_us)
+static uint64_t hello_came (const struct hello *hello, uint64_t now_us)
 {
-    uint64_t waited_us = link_boot_us () - c->hello_boot_us;
+    uint64_t waited_us = link_boot_us () - hello->boot_us;
 
-    if (c->hello_us == 0 || now_us < waited_us)
-        return c->hello_us;
-    return c->hello_us > now_us - waited_us ? c->hello_us : now_us - waited_us;
+    if (hello->came_us == 0 || now_us < waited_us)
+        return hello->came_us;
+    return hello->came_us > now_us - waited_us ? hello->came_us : now_us - waited_us;
+}
+
+/* The event after which a child continues.  A child of another stream, or of none, begins at our position. */
+static uint64_t event_of (const struct overlay *ov, const struct hello *hello)
+{
+    uint64_t seq = event_seq (ov->conf.event);
+    bool follows = hello->stream && strcmp (hello->stream, event_stream (ov->conf.event)) == 0 && hello->seq >= 0;
+
+    return follows && (uint64_t)hello->seq < seq ? (uint64_t)hello->seq : seq;
 }
 
 static idt_msg_t *make_welcome (struct child *c)
 {
     struct overlay *ov = c->down->ov;
-    uint64_t sent, bound, seq = event_seq (ov->conf.event);
+    uint64_t sent, bound;
 
-    c->event = c->hello_event < seq ? c->hello_event : seq;
+    c->event = event_of (ov, &c->hello);
     link_read_clock (ov, &sent, &bound);
-    return add_json (idt_msg_respond (c->hello, 0),
+    return add_json (idt_msg_respond (c->hello.msg, 0),
                      instance_put_new (ov->conf.instance,
                                        json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version",
                                                   PACKAGE_VERSION, "stream", event_stream (ov->conf.event), "seq",
-                                                  (json_int_t)c->event, "time_us", (json_int_t)hello_came (c, sent),
-                                                  (json_int_t)sent, "bound_us", (json_int_t)bound, "link",
-                                                  CHANNEL_VERSION)));
+                                                  (json_int_t)c->event, "time_us",
+                                                  (json_int_t)hello_came (&c->hello, sent), (json_int_t)sent,
+                                                  "bound_us", (json_int_t)bound, "link", CHANNEL_VERSION)));
 }
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -144,9 +134,16 @@ static void refuse (struct children *down, const struct hello *hello, int errnum
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
     if (msg && idt_msg_set_string (msg, text) == 0)
-        link_send (down->ov, hello->from->wire, hello->from->identity, NULL, NULL, msg);
+        link_send (down->ov, hello->from.wire, hello->from.identity, NULL, NULL, msg);
     idt_msg_unref (msg);
     log_refusal (down->ov->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
+}
+
+void hello_clear (struct hello *hello)
+{
+    json_decref (hello->o);
+    idt_msg_unref (hello->msg);
+    *hello = (struct hello){ .msg = NULL };
 }
 
 /* --- checks of a hello ------------------------------------------------------------------------------ */
@@ -276,7 +273,7 @@ static struct child *find_child (struct children *down, const struct hello *hell
         refuse (down, hello, EINVAL, "rank %jd is not below rank %u", (intmax_t)hello->rank, conf->rank);
         return NULL;
     }
-    if (hello->from->rank != hello->rank) {
+    if (hello->from.rank != hello->rank) {
         refuse (down, hello, EPERM, "the key of this connection is not rank %jd's", (intmax_t)hello->rank);
         return NULL;
     }
@@ -296,14 +293,6 @@ static struct child *find_child (struct children *down, const struct hello *hell
 
 /* --- joining ----------------------------------------------------------------------------------------- */
 
-/* The event after which a child continues.  A child of another stream, or of none, begins at our position. */
-static uint64_t event_of (const struct children *down, const struct hello *hello)
-{
-    const char *stream = event_stream (down->ov->conf.event);
-
-    return hello->stream && strcmp (hello->stream, stream) == 0 && hello->seq >= 0 ? (uint64_t)hello->seq : UINT64_MAX;
-}
-
 /* The health of a connected child's subtree; "full" if it gives none. */
 static enum health health_of (const char *status)
 {
@@ -322,55 +311,52 @@ static uint32_t joined_of (const struct hello *hello)
 void child_take_in (struct child *c)
 {
     struct overlay_conf *conf = &c->down->ov->conf;
+    const struct hello *hello = &c->hello;
     idt_msg_t *msg;
 
-    assert (c->hello);
+    assert (hello->msg);
     child_remove (c, "it sends hello again");
     assert (!child_is_online (c));
-    memcpy (c->peer.uuid, c->hello_from.identity, sizeof (c->peer.uuid));
-    c->wire = c->hello_from.wire;
-    c->line = c->hello_from.line;
+    memcpy (c->peer.uuid, hello->from.identity, sizeof (c->peer.uuid));
+    c->wire = hello->from.wire;
+    c->line = hello->from.line;
     c->heard = link_now ();
     if ((msg = make_welcome (c)) && link_send (c->down->ov, c->wire, c->peer.uuid, NULL, NULL, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
-        channel_open (&c->channel, c->hello_link);
-        child_set_health (c, c->hello_health);
-        child_set_joined (c, c->hello_joined);
+        channel_open (&c->channel, hello->link);
+        child_set_health (c, health_of (hello->status));
+        child_set_joined (c, joined_of (hello));
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
-        c->down->is_known |= c->hello_knows;
+        c->down->is_known |= hello->instance != NULL; /* ours: another one would have been refused */
         c->down->taken = c->down->taken > 0. ? c->down->taken : link_now ();
     }
     idt_msg_unref (msg);
-    idt_msg_unref (c->hello);
-    c->hello = NULL;
+    hello_clear (&c->hello);
 }
 
-static void hello_received (struct children *down, const struct hello *hello)
+/* Takes over what 'hello' owns if the hello is accepted. */
+static void hello_received (struct children *down, struct hello *hello)
 {
     struct child *c;
     uint64_t bound;
 
     /* Handle earlier ends of connections first: the name of a closed connection may be in use again. */
-    wire_read_ends (hello->from->wire);
+    wire_read_ends (hello->from.wire);
     if (down->stopping) {
         refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->ov->conf.rank);
         return;
     }
     if (!(c = find_child (down, hello)))
         return;
-    down->hellos += c->adopted && !c->hello;
-    idt_msg_unref (c->hello);
-    c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
-    c->hello_from = *hello->from;
-    c->hello_health = health_of (hello->status);
-    c->hello_joined = joined_of (hello);
-    c->hello_link = hello->link;
-    c->hello_event = event_of (down, hello);
-    c->hello_knows = hello->instance != NULL; /* ours: another one would have been refused */
-    link_read_clock (down->ov, &c->hello_us, &bound);
-    c->hello_boot_us = link_boot_us ();
+    down->hellos += c->adopted && !c->hello.msg;
+    hello_clear (&c->hello);
+    c->hello = *hello;
+    *hello = (struct hello){ .msg = NULL };
+    hello = &c->hello;
+    link_read_clock (down->ov, &hello->came_us, &bound);
+    hello->boot_us = link_boot_us ();
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
     if (!c->adopted && down->accept)
@@ -383,7 +369,7 @@ bool children_adopt (struct children *down)
     uint64_t since_us = 0;
 
     for (uint32_t i = down->count; down->accept && down->hellos > 0 && i < down->total; i++) {
-        if (!down->children[i]->hello)
+        if (!down->children[i]->hello.msg)
             continue;
         child_take_in (down->children[i]);
         down->hellos--;
@@ -395,7 +381,7 @@ bool children_adopt (struct children *down)
 
 void children_stranger (struct children *down, idt_msg_t *msg, const struct wire_from *from)
 {
-    struct hello hello = { .msg = msg, .from = from };
+    struct hello hello = { .msg = msg, .from = *from };
     const char *topic = idt_msg_topic (msg);
     idt_error_t err;
 
@@ -412,6 +398,5 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct wire
         refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);
     else
         hello_received (down, &hello);
-    json_decref (hello.o);
-    idt_msg_unref (msg);
+    hello_clear (&hello);
 }

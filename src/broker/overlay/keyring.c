@@ -11,6 +11,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,7 @@ static bool grow (struct keyring *kr)
 
 static void add (struct keyring *kr, const struct control_key *key)
 {
+    assert (kr->count < kr->size);
     kr->entries[kr->count] = (struct key_entry){ .key = *key, .change = ++kr->change };
     link_rank (kr, kr->count);
     link_key (kr, kr->count++);
@@ -244,6 +246,7 @@ idt_msg_t *keyring_take_news (struct keyring *kr)
         kr->next = 0;
         kr->taken = kr->taking;
     }
+    assert (kr->taken <= kr->change && kr->next <= kr->count);
     if (n == 0)
         return NULL;
     if (!(msg = control_encode_keys (keys, n))) {
@@ -262,5 +265,6 @@ void keyring_again (struct keyring *kr)
 
 void keyring_arrived (struct keyring *kr)
 {
+    assert (kr->knowers[kr->joined].change <= kr->taken && kr->taken <= kr->change);
     kr->knowers[kr->joined].change = kr->taken;
 }

@@ -4,6 +4,7 @@
 /* link.c - what both sides of the overlay share: clocks, how messages are received and sent */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,7 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
         refuse_slow (ch, msg);
         return;
     }
+    assert (from->kind == PEER_CHILD || from->kind == PEER_PARENT);
     idt_msg_set_cred (msg, believe (ov, idt_msg_cred (msg)));
     ov->conf.ops->message (ov->conf.arg, from, msg);
 }

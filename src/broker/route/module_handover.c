@@ -217,6 +217,7 @@ void absents_add_new (struct absents *as, const char *name, void *data, size_t s
     a->data = data;
     a->size = size;
     as->list[as->n++] = a;
+    assert (as->n <= MODULE_HANDOVER_MAX);
 }
 
 const void *absents_pause (struct absents *as, const char *name, size_t *size)

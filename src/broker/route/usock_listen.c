@@ -467,22 +467,14 @@ static int bind_at (struct door *d, const char *path, idt_error_t *errp)
 
 /* --- the name RUNDIR/local --------------------------------------------------------------------- */
 
-/* Read the target of the link 'name'.  Returns whether there is one and a process serves that socket. */
-static bool read_name (const char *name, char target[64])
-{
-    ssize_t n = readlink (name, target, 63);
-
-    target[n < 0 ? 0 : n] = '\0';
-    return n > 0 && listener_is_served (name, SOCK_STREAM);
-}
-
 /* Whether a lower rank that is served has the name.  A rank that is added later leaves it unchanged. */
 static bool is_anothers (const char *name, uint32_t rank)
 {
-    char target[64];
+    char target[64] = "";
     unsigned other;
 
-    return read_name (name, target) && sscanf (target, "local-%u", &other) == 1 && other < rank;
+    return readlink (name, target, sizeof (target) - 1) > 0 && listener_is_served (name, SOCK_STREAM)
+           && sscanf (target, "local-%u", &other) == 1 && other < rank;
 }
 
 /* Make the link RUNDIR/local unless a lower rank has it.  Returns whether the link is ours. */
@@ -519,13 +511,10 @@ static void take_name (struct door *d, struct log *log)
 
 static void leave_name (struct door *d)
 {
-    char target[64];
-    ssize_t n = d->name ? readlink (d->name, target, sizeof (target) - 1) : -1;
+    char target[64] = "";
 
-    if (n < 0)
-        return;
-    target[n] = '\0';
-    if (strcmp (target, strrchr (d->sock.path, '/') + 1) == 0)
+    if (d->name && readlink (d->name, target, sizeof (target) - 1) >= 0
+        && strcmp (target, strrchr (d->sock.path, '/') + 1) == 0)
         unlink (d->name);
 }
 

@@ -10,6 +10,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <czmq.h>
 #include <errno.h>
 #include <stdio.h>
@@ -86,6 +87,7 @@ static idt_msg_t *road_take (struct road *r)
 
     if (!msg)
         return errset_null (EAGAIN);
+    assert (r->bytes >= cost_of (msg));
     r->bytes -= cost_of (msg);
     fifo_shrink (&r->fifo);
     return msg_own (msg);
@@ -117,6 +119,7 @@ static void line_free (struct inside_line *line)
 
 static void set_ready (struct inside_line *line)
 {
+    assert (line->port);
     if (!line->ready)
         TAILQ_INSERT_TAIL (&line->port->ready, line, link);
     line->ready = true;
@@ -206,6 +209,7 @@ static bool take_from (struct inside_line *line, struct inside_item *item)
 {
     bool has_message = line->up.fifo.count > 0;
 
+    assert (line->ready && (has_message || line->closed));
     line->known = true;
     describe (line, item);
     unset_ready (line);
@@ -281,6 +285,7 @@ void inside_line_close (struct inside_line *line)
 {
     if (!line)
         return;
+    assert (!line->closed);
     line->closed = true;
     road_clear (&line->down);
     if (!line->port)
