@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* way.h - the path of one request for ids: fluid.trace (modules/fluid/service/trace.h) as text, JSON and spans */
+/* way.h - the path of one request for ids: fluid.trace (modules/fluid/service/service.h) as text, JSON and spans */
 #ifndef CMD_ID_WAY_H
 #define CMD_ID_WAY_H
 
