@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* submit.c - reads submissions, and answers them */
+/* submit.c - submissions: reads them, checks their jobs, and answers them
+ *
+ * A short job is checked in the module's thread where it arrived, which takes less time than passing it to another
+ * thread. Long jobs wait for one of a few threads, which are started when the first long job arrives.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -9,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libjob/sign.h"
 #include "libmsg/access.h"
 #include "libutil/errprintf.h"
+#include "libutil/worker.h"
 #include "modules/ingest/job/jobspec.h"
-#include "modules/ingest/service.h"
+#include "modules/ingest/ingest.h"
 
 #define URGENCY_MAX 31
 #define URGENCY_DEFAULT 16
@@ -26,10 +32,230 @@
 #define REQUEST_FACTOR 4
 #define REQUEST_BESIDE 65536
 
+#define SHORT 16384 /* bytes of a job that is checked immediately: takes some 25 microseconds */
+#define THREADS 2
+
+/* A submission that is being checked. */
+struct job_check {
+    STAILQ_ENTRY (job_check) link;
+    const idt_msg_t *msg; /* the request, without its payload */
+    const char *j;        /* wrapped job, in the payload or in 'kept'; NULL: 'spec' is the jobspec */
+    size_t j_size;
+    char *kept;      /* malloced: J without escapes, or a copy for a thread */
+    uint32_t userid; /* the submitter */
+    uint32_t max;    /* the most bytes of a jobspec */
+    uint32_t flags;
+    uint8_t urgency;
+    char key[JOBWIRE_KEY_MAX];
+    uint8_t key_size;
+    char *spec; /* malloced */
+    size_t spec_size;
+    struct quota *quota; /* holds a place in it; NULL: holds none, or the entry has taken it over */
+};
+
+struct checker {
+    struct submit_checks *checks;
+    struct jv_reader reader;
+    struct worker *worker; /* NULL: not started yet */
+    idt_watcher_t *watcher;
+    struct job_check *check; /* the job being checked; NULL: none */
+};
+
+struct submit_checks {
+    struct ingest *service;
+    struct jv_reader reader; /* for jobs that are checked immediately */
+    struct checker checker[THREADS];
+    STAILQ_HEAD (check_queue, job_check) waiting;
+    uint32_t nwaiting;
+    size_t bytes;
+};
+
 static void refuse (struct ingest *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
     sv->refused++;
     module_respond_error (sv->h, msg, errnum, text);
+}
+
+/* --- checking a job --------------------------------------------------------------------------------------------- */
+
+static void job_check_destroy (struct job_check *c)
+{
+    int saved = errno;
+
+    if (c->quota)
+        quota_give (c->quota, idt_msg_cred (c->msg));
+    idt_msg_unref (c->msg);
+    free (c->kept);
+    free (c->spec);
+    free (c);
+    errno = saved;
+}
+
+static int unwrap (struct job_check *c, idt_error_t *errp)
+{
+    uint32_t userid;
+
+    if (!c->j)
+        return c->spec_size <= c->max
+                   ? 0
+                   : errsetf (errp, EMSGSIZE, "jobspec: has %zu bytes, more than ingest.max-jobspec=%" PRIu32,
+                              c->spec_size, c->max);
+    if (job_sign_unwrap (c->j, c->j_size, c->max, &c->spec, &c->spec_size, &userid, errp) < 0)
+        return -1;
+    if (userid != c->userid)
+        return errsetf (errp, EPERM, "J: header: userid: is %" PRIu32 ", but user %" PRIu32 " submits it", userid,
+                        c->userid);
+    return 0;
+}
+
+/* Check a job, in a checker's thread or in the module's. */
+static int job_check_job (struct job_check *c, struct jv_reader *reader, idt_error_t *errp)
+{
+    return unwrap (c, errp) < 0 ? -1 : jobspec_check (reader, c->spec, c->spec_size, errp);
+}
+
+static void refuse_check (struct ingest *sv, struct job_check *c, int errnum, const char *text)
+{
+    refuse (sv, c->msg, errnum, text);
+    job_check_destroy (c);
+}
+
+/* A submission was checked; errnum 0: the job is valid. Frees 'c'. */
+static void checked (struct ingest *sv, struct job_check *c, int errnum, const idt_error_t *error)
+{
+    struct job job = { .userid = c->userid,
+                       .flags = c->flags,
+                       .urgency = c->urgency,
+                       .key = c->key,
+                       .key_size = c->key_size,
+                       .spec_size = (uint32_t)c->spec_size };
+    char *spec = c->spec;
+    idt_error_t full = { "" };
+
+    if (errnum) {
+        refuse_check (sv, c, errnum, error->text);
+        return;
+    }
+    c->spec = NULL;
+    if (entry_add (sv->entry, ingest_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
+        refuse (sv, c->msg, errno, full.text);
+    else {
+        idt_msg_ref (c->msg); /* the cookie of the entry, which also takes over the place in the quota */
+        c->quota = NULL;
+    }
+    job_check_destroy (c);
+    ingest_wake (sv);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+static int work (void *arg, idt_error_t *errp)
+{
+    struct checker *w = arg;
+
+    return job_check_job (w->check, &w->reader, errp);
+}
+
+static size_t job_check_size (const struct job_check *c)
+{
+    return c->j ? c->j_size : c->spec_size;
+}
+
+static void next (struct checker *w)
+{
+    struct submit_checks *k = w->checks;
+    struct job_check *c = STAILQ_FIRST (&k->waiting);
+
+    if (!c || w->check)
+        return;
+    STAILQ_REMOVE_HEAD (&k->waiting, link);
+    k->nwaiting--;
+    w->check = c;
+    worker_begin (w->worker);
+}
+
+static void done_cb (idt_watcher_t *watcher, int revents, void *arg)
+{
+    struct checker *w = arg;
+    idt_error_t error = { "" };
+    int rc = worker_result (w->worker, &error), errnum = errno;
+    struct job_check *c = w->check;
+
+    if (rc == 0)
+        return;
+    w->check = NULL;
+    w->checks->bytes -= job_check_size (c);
+    checked (w->checks->service, c, rc > 0 ? 0 : errnum, &error);
+    next (w);
+}
+
+static int start (struct checker *w)
+{
+    if (w->worker)
+        return 0;
+    if (!(w->worker = worker_create (work, w)))
+        return -1;
+    w->watcher = idt_fd_watcher_create (idt_get_reactor (w->checks->service->h), worker_fd (w->worker), IDT_POLLIN,
+                                        done_cb, w);
+    if (w->watcher) {
+        idt_watcher_start (w->watcher);
+        return 0;
+    }
+    worker_destroy (w->worker);
+    w->worker = NULL;
+    return -1;
+}
+
+/* Release the request's payload: only memory that counts against ingest.max-waiting-bytes may be held while a job
+ * waits.
+ */
+static int drop_request (struct job_check *c)
+{
+    if (!c->j || c->kept)
+        return 0;
+    if (!(c->kept = malloc (c->j_size)))
+        return -1;
+    c->j = memcpy (c->kept, c->j, c->j_size);
+    return 0;
+}
+
+static void add_long (struct submit_checks *k, struct job_check *c)
+{
+    const struct ingest_options *o = &k->service->options;
+
+    for (int i = 0; i < THREADS; i++)
+        if (start (&k->checker[i]) < 0) {
+            refuse_check (k->service, c, errno, "cannot start a thread to check the job");
+            return;
+        }
+    if (k->nwaiting >= o->max_waiting || (k->bytes > 0 && k->bytes + job_check_size (c) > o->max_waiting_bytes)) {
+        refuse_check (k->service, c, EAGAIN,
+                      "more submissions wait to be checked than ingest.max-waiting or ingest.max-waiting-bytes allow: "
+                      "submit the job again later");
+        return;
+    }
+    if (drop_request (c) < 0) {
+        refuse_check (k->service, c, ENOMEM, "out of memory");
+        return;
+    }
+    STAILQ_INSERT_TAIL (&k->waiting, c, link);
+    k->nwaiting++;
+    k->bytes += job_check_size (c);
+    for (int i = 0; i < THREADS; i++)
+        next (&k->checker[i]);
+}
+
+/* Check a submission: immediately, or, if it is long, in a thread. 'c' is taken over. */
+static void add_check (struct submit_checks *k, struct job_check *c)
+{
+    idt_error_t error = { "" };
+
+    if (job_check_size (c) > SHORT) {
+        add_long (k, c);
+        return;
+    }
+    int rc = job_check_job (c, &k->reader, &error);
+    checked (k->service, c, rc < 0 ? errno : 0, &error);
 }
 
 /* --- reading a request -------------------------------------------------------------------------------------- */
@@ -240,37 +466,12 @@ void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     sv->submitted++;
     if (c)
-        checks_add (sv->checks, c);
+        add_check (sv->checks, c);
     else
         refuse (sv, msg, errno, error.text);
 }
 
-/* --- results of a check ---------------------------------------------------------------------------------------- */
-
-void submit_checked (struct ingest *sv, struct job_check *c, int errnum, const idt_error_t *error)
-{
-    struct job job = { .userid = c->userid,
-                       .flags = c->flags,
-                       .urgency = c->urgency,
-                       .key = c->key,
-                       .key_size = c->key_size,
-                       .spec_size = (uint32_t)c->spec_size };
-    char *spec = c->spec;
-    idt_error_t full = { "" };
-
-    if (errnum) {
-        refuse (sv, c->msg, errnum, error->text);
-        return;
-    }
-    c->spec = NULL;
-    if (entry_add (sv->entry, ingest_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
-        refuse (sv, c->msg, errno, full.text);
-    else {
-        idt_msg_ref (c->msg); /* the cookie of the entry, which also takes over the place in the quota */
-        c->quota = NULL;
-    }
-    service_wake (sv);
-}
+/* --- the end of a submission ------------------------------------------------------------------------------------ */
 
 void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char *text)
 {
@@ -288,4 +489,60 @@ void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char 
     }
     quota_give (&sv->submissions, idt_msg_cred (msg));
     idt_msg_unref (msg);
+}
+
+void submit_forget (struct submit_checks *k, const idt_msg_t *disconnect)
+{
+    struct job_check *c, *following;
+
+    for (c = STAILQ_FIRST (&k->waiting); c; c = following) {
+        following = STAILQ_NEXT (c, link);
+        if (!module_same_client (c->msg, disconnect))
+            continue;
+        STAILQ_REMOVE (&k->waiting, c, job_check, link);
+        k->nwaiting--;
+        k->bytes -= job_check_size (c);
+        job_check_destroy (c);
+    }
+}
+
+struct submit_checks *submit_create (struct ingest *sv)
+{
+    struct submit_checks *k = calloc (1, sizeof (*k));
+
+    if (!k)
+        return NULL;
+    k->service = sv;
+    STAILQ_INIT (&k->waiting);
+    for (int i = 0; i < THREADS; i++)
+        k->checker[i].checks = k;
+    return k;
+}
+
+static void stop (struct ingest *sv, struct job_check *c)
+{
+    if (!c)
+        return;
+    module_respond_error (sv->h, c->msg, EHOSTUNREACH, "job-ingest of this broker is stopping");
+    job_check_destroy (c);
+}
+
+void submit_destroy (struct submit_checks *k)
+{
+    struct job_check *c;
+
+    if (!k)
+        return;
+    for (int i = 0; i < THREADS; i++) {
+        idt_watcher_destroy (k->checker[i].watcher);
+        worker_destroy (k->checker[i].worker);
+        jv_reader_fini (&k->checker[i].reader);
+        stop (k->service, k->checker[i].check);
+    }
+    while ((c = STAILQ_FIRST (&k->waiting))) {
+        STAILQ_REMOVE_HEAD (&k->waiting, link);
+        stop (k->service, c);
+    }
+    jv_reader_fini (&k->reader);
+    free (k);
 }

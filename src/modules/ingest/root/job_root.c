@@ -11,6 +11,7 @@
  * never be stored. The next batch tries again. But if the end of the commit may be in the log, a later life could find
  * the jobs there. Then no submitter is answered, and the same batch is stored again until a commit succeeds.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -89,12 +90,13 @@ static void answer_batch (struct job_root *root, struct jobwire_buf *b)
 {
     uint32_t tag = root->batch[0].tag;
 
+    assert (root->nbatches > 0);
     root->nbatches--;
     memmove (root->batch, root->batch + 1, root->nbatches * sizeof (root->batch[0]));
     root->storing = false;
-    uplink_answered (root->service, tag, b->data, b->size);
+    ingest_answered (root->service, tag, b->data, b->size);
     jobwire_buf_fini (b);
-    service_wake (root->service);
+    ingest_wake (root->service);
 }
 
 /* The time of ids: the last one received, plus the time that passed since; 0: none was received yet. */
@@ -219,7 +221,7 @@ static void take_good (struct job_root *root)
 static void end_reads (struct job_root *root)
 {
     for (size_t i = 0; i < root->nreads; i++) {
-        tell_read (root, i);
+        notify_read (root, i);
         jobwire_buf_fini (&root->reads[i].found);
     }
     root->nreads = 0;
@@ -240,7 +242,7 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
     else
         take_good (root);
     if (root->acking.count > 0)
-        tell_acked (root, rc < 0 ? errnum : 0, why.text);
+        notify_acked (root, rc < 0 ? errnum : 0, why.text);
     if (root->storing && !root->unsure)
         tell_verdicts (root);
     end_reads (root);
@@ -312,10 +314,11 @@ void job_root_turn (struct job_root *root)
         return;
     }
     begin_ack (root);
-    root->nreads = tell_collect (root, root->reads, JOB_ROOT_READS);
+    root->nreads = notify_collect (root, root->reads, JOB_ROOT_READS);
     bool writes = root->group.n > 0 || root->group.ack > 0 || wants_tidying (root);
     if (!writes && root->nreads == 0)
         return;
+    assert (root->nreads <= JOB_ROOT_READS);
     root->busy = true;
     root->begun_us = clock_us (CLOCK_MONOTONIC);
     job_store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
@@ -336,6 +339,7 @@ static void forget_batch (struct job_root *root)
 
 void job_root_batch (struct job_root *root, uint32_t tag, const void *data, size_t size)
 {
+    assert (root->nbatches < JOB_RELAY_ROOT_UNDER_WAY);
     root->batch[root->nbatches++] = (struct job_root_batch){ tag, data, size };
     if (root->store)
         job_root_turn (root);
@@ -347,7 +351,7 @@ void job_root_batch (struct job_root *root, uint32_t tag, const void *data, size
 
 void job_root_look (struct job_root *root)
 {
-    bool wanted = root->life == 0 || tell_wants_line (root);
+    bool wanted = root->life == 0 || notify_wants_line (root);
     bool again = root->unsure || (root->resting && root->counts.untidy);
     uint64_t now_ms = ingest_now_ms ();
 
@@ -532,7 +536,7 @@ void job_root_destroy (struct job_root *root)
     idt_watcher_destroy (root->store_watcher);
     idt_watcher_destroy (root->timer);
     job_store_close (root->store);
-    tell_stop (root);
+    notify_stop (root);
     job_watch_destroy (root->watch);
     for (size_t i = 0; i < root->nreads; i++)
         jobwire_buf_fini (&root->reads[i].found);

@@ -311,7 +311,7 @@ static void answer_acks (struct job_root *root, struct fifo *q, int errnum, cons
     }
 }
 
-void tell_acked (struct job_root *root, int errnum, const char *text)
+void notify_acked (struct job_root *root, int errnum, const char *text)
 {
     answer_acks (root, &root->acking, errnum, text);
 }
@@ -471,7 +471,7 @@ void job_root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- reads for the store ----------------------------------------------------------------------------------------- */
 
-size_t tell_collect (struct job_root *root, struct job_store_read *reads, size_t max)
+size_t notify_collect (struct job_root *root, struct job_store_read *reads, size_t max)
 {
     struct watcher *w;
     struct notify_ask *a;
@@ -494,7 +494,7 @@ size_t tell_collect (struct job_root *root, struct job_store_read *reads, size_t
     return n;
 }
 
-void tell_read (struct job_root *root, size_t i)
+void notify_read (struct job_root *root, size_t i)
 {
     struct job_root_want want = root->wants[i];
 
@@ -505,7 +505,7 @@ void tell_read (struct job_root *root, size_t i)
         end_watch (root, want.watcher, &root->reads[i]);
 }
 
-bool tell_wants_line (const struct job_root *root)
+bool notify_wants_line (const struct job_root *root)
 {
     return root->nconsumers > 0 && root->line.shown < root->counts.newest;
 }
@@ -554,7 +554,7 @@ void job_root_forget (struct job_root *root, const idt_msg_t *disconnect)
     forget_asks (root, disconnect);
 }
 
-void tell_stop (struct job_root *root)
+void notify_stop (struct job_root *root)
 {
     const char *text = STOPPING;
     struct notify_ask *a;

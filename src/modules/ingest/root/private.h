@@ -14,7 +14,7 @@
 #include "libutil/queue/drr_queue.h"
 #include "modules/ingest/root/visibility.h"
 #include "modules/ingest/root/job_store.h"
-#include "modules/ingest/service.h"
+#include "modules/ingest/ingest.h"
 
 #define JOB_ROOT_READS 16      /* reads in one piece of work of the store */
 #define JOB_ROOT_MAX_ASKS 1024 /* the most acknowledgements that wait */
@@ -94,18 +94,18 @@ void job_root_look (struct job_root *root);
 /* --- notify.c: requests and answers --------------------------------------------------------------------------- */
 
 /* Fill 'reads' for waiting clients and consumers. Returns their number, at most 'max'. */
-size_t tell_collect (struct job_root *root, struct job_store_read *reads, size_t max);
+size_t notify_collect (struct job_root *root, struct job_store_read *reads, size_t max);
 
 /* Answer the requester of read 'i', which has ended. */
-void tell_read (struct job_root *root, size_t i);
+void notify_read (struct job_root *root, size_t i);
 
 /* Answer the requests whose acknowledgement was stored (errnum 0) or failed. */
-void tell_acked (struct job_root *root, int errnum, const char *text);
+void notify_acked (struct job_root *root, int errnum, const char *text);
 
 /* Whether the watermark is needed: consumers were not shown all stored jobs yet. */
-bool tell_wants_line (const struct job_root *root);
+bool notify_wants_line (const struct job_root *root);
 
 /* Answer all waiting requests with EHOSTUNREACH, and free the queues. */
-void tell_stop (struct job_root *root);
+void notify_stop (struct job_root *root);
 
 #endif /* INGEST_ROOT_PRIVATE_H */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ingest.h - shared by the files of the adapter: one object, in several files
+ *
+ *   ingest.c         start, end, timers, the table of topics; ids, batches on their way up, verdicts on their way down;
+ *                    counters
+ *   submit.c         submissions: reading one, checking its job, in a thread if it is long, and answering it
+ *   root/job_root.c  rank 0: gives the store one piece of work after another
+ *   root/notify.c    rank 0: requests of consumers and other clients
+ *
+ * ingest.c calls the functions of all other files; none of them calls ingest.c, except for ingest_now_ms (),
+ * ingest_wake () and ingest_answered ().
+ */
+#ifndef INGEST_INGEST_H
+#define INGEST_INGEST_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include <idtree/idtree.h>
+
+#include "libjsonview/jsonview.h"
+#include "libmetrics/metrics.h"
+#include "libmodule/module.h"
+#include "libmodule/quota.h"
+#include "modules/ingest/job/wire.h"
+#include "modules/ingest/node/entry.h"
+#include "modules/ingest/node/job_relay.h"
+
+#define INGEST_WHY 100 /* bytes of a reason that another service gave */
+
+/* The ingest.* attributes of a broker, which doc/design/ingest.md describes. */
+struct ingest_options {
+    uint32_t rank;
+    bool require_signature;
+    bool allow_guests;
+    uint32_t max_jobspec; /* bytes */
+    uint32_t max_waiting; /* submissions that may wait at a rank */
+    uint32_t max_waiting_bytes;
+    uint32_t max_jobs; /* jobs at rank 0 that may be unacknowledged */
+    uint64_t max_bytes;
+    uint32_t max_remembered; /* acknowledged jobs whose id and key are kept */
+    uint64_t remember_ms;
+    uint64_t settle_ms;
+    uint64_t timeout_ms;
+    const char *statedir; /* borrowed; rank 0 only */
+};
+
+struct submit_checks;
+struct job_root;
+
+struct ingest {
+    idt_t *h;
+    struct ingest_options options;
+    struct upcalls ups;   /* requests of this module that are under way */
+    idt_watcher_t *timer; /* for entry, relay and ids */
+    idt_watcher_t *idle;  /* runs a turn after ingest_wake () */
+    struct submit_checks *checks;
+    struct jv_reader reader; /* for the payloads of submissions */
+
+    struct job_block ids;
+    struct entry *entry;
+    struct entry_batch *out; /* a batch of this rank that the relay had no room for, or NULL */
+    struct jobwire_reader out_jobs;
+    struct job_relay *relay;
+    struct pack_buf pack;                /* a batch received or being sent */
+    bool unpacked;                       /* the parent refuses packed batches */
+    char no_ids[INGEST_WHY];             /* why the last request for ids failed; "": it succeeded */
+    char no_way[INGEST_WHY];             /* why the last batch sent to the parent failed; "": it succeeded */
+    LIST_HEAD (, ingest_child) children; /* batches of children that are not answered yet */
+
+    struct job_root *root; /* rank 0 only */
+    uint64_t submitted, refused;
+    struct quota_rule submissions_rule; /* derived from ingest.max-waiting */
+    struct quota submissions;           /* submissions of each user that wait */
+};
+
+uint64_t ingest_now_ms (void); /* CLOCK_BOOTTIME */
+
+/* Request ids, and make and send batches, as needed, after all messages that arrived are handled. */
+void ingest_wake (struct ingest *sv);
+
+/* Batch 'tag' was answered, by the parent or, at rank 0, by the store. */
+void ingest_answered (struct ingest *sv, uint32_t tag, const void *data, size_t size);
+
+/* --- submit.c ---------------------------------------------------------------------------------------------- */
+
+/* submit_create () returns NULL with errno ENOMEM. submit_destroy () answers submissions that wait to be checked with
+ * EHOSTUNREACH; NULL is allowed.
+ */
+struct submit_checks *submit_create (struct ingest *sv);
+void submit_destroy (struct submit_checks *k);
+
+void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* The reply function of the entry. The cookie is the request. */
+void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
+
+/* Drop the waiting submissions of a client that has gone. */
+void submit_forget (struct submit_checks *k, const idt_msg_t *disconnect);
+
+/* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */
+
+/* If the store cannot be used, job_root_create () logs the reason, and all jobs get the verdict FORGOTTEN. Returns NULL
+ * with errno set and 'errp' filled.
+ */
+struct job_root *job_root_create (struct ingest *sv, idt_error_t *errp);
+void job_root_destroy (struct job_root *root);
+
+/* Store batch 'tag', which is borrowed until it is answered. */
+void job_root_batch (struct job_root *root, uint32_t tag, const void *data, size_t size);
+
+void job_root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void job_root_ack_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void job_root_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void job_root_list_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void job_root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void job_root_forget (struct job_root *root, const idt_msg_t *disconnect);
+json_t *job_root_stats (const struct job_root *root);
+void job_root_report (const struct job_root *root, struct metrics *m);
+
+#endif /* INGEST_INGEST_H */
