@@ -7,13 +7,9 @@
  */
 #include <errno.h>
 #include <locale.h>
-#include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/base/table.h"
 #include "cmd/doc/doc.h"
@@ -22,9 +18,10 @@
 
 /* --- lists, as tables ------------------------------------------------------------------------ */
 
-static const char *status_name (int status)
+static const char *status_name (const json_t *number)
 {
     static const char *const names[] = { "init", "running", "finalizing", "exited" };
+    int status = json_integer_value (number);
 
     return status >= 0 && status < 4 ? names[status] : "?";
 }
@@ -47,7 +44,7 @@ static json_t *other_services (const json_t *m)
     return json_string (buf);
 }
 
-static void print_modules (json_t *mods)
+static int run_module_list (struct cmd *cmd)
 {
     static const struct table_column columns[] = {
         { "MODULE", "name", 0 },
@@ -57,36 +54,21 @@ static void print_modules (json_t *mods)
         { "RECVQ", "recvqueue", TABLE_RIGHT },
         { "SERVICES", "others", 0 },
     };
+    uint32_t rank = IDT_NODEID_ANY;
     size_t i;
     json_t *m;
 
-    json_array_foreach (mods, i, m) {
-        int status = json_integer_value (json_object_get (m, "status"));
-
-        json_object_set_new (m, "state", json_string (status_name (status)));
-        json_object_set_new (m, "others", other_services (m));
-    }
-    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), mods);
-}
-
-static int run_module_list (struct cmd *cmd)
-{
-    uint32_t rank = IDT_NODEID_ANY;
-
     cmd_options (cmd, &rank);
-    json_t *answer = ask_new (cmd, "module.list", rank, NULL, "modules");
-    if (cmd->json)
-        ask_print_lines (cmd, json_object_get (answer, "mods"));
-    else
-        print_modules (json_object_get (answer, "mods"));
+    json_t *answer = ask_new (cmd, "module.list", rank, NULL, "modules"), *mods = json_object_get (answer, "mods");
+    json_array_foreach (mods, i, m)
+        if (!cmd->json) {
+            json_object_set_new (m, "state", json_string (status_name (json_object_get (m, "status"))));
+            json_object_set_new (m, "others", other_services (m));
+        }
+    table_print_rows (cmd, columns, sizeof (columns) / sizeof (columns[0]), mods);
     json_decref (answer);
     return CMD_OK;
 }
-
-static const struct cmd_option module_list_options[] = {
-    CMD_RANK_OPTION (0),
-    CMD_OPTIONS_END,
-};
 
 const struct command module_list_command = {
     .name = "module list",
@@ -94,29 +76,20 @@ const struct command module_list_command = {
     .summary = "List the modules of a broker",
     .example = "idtree module list --rank 3",
     .json = "one object a line, for each module",
-    .options = module_list_options,
+    .options = cmd_rank_options,
     .run = run_module_list,
 };
 
-static void print_documents (const json_t *documents)
+static int run_doc_list (struct cmd *cmd)
 {
     static const struct table_column columns[] = {
         { "DOCUMENT", "document", 0 },           { "RANGES", "seq", TABLE_RIGHT },
         { "FINALS", "finals", TABLE_RIGHT },     { "SESSIONS", "sessions", TABLE_RIGHT },
         { "CLUSTERS", "clusters", TABLE_RIGHT }, { "UUID", "uuid", 0 },
     };
-
-    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), documents);
-}
-
-static int run_doc_list (struct cmd *cmd)
-{
     json_t *answer = doc_list_new (cmd);
 
-    if (cmd->json)
-        ask_print_lines (cmd, json_object_get (answer, "documents"));
-    else
-        print_documents (json_object_get (answer, "documents"));
+    table_print_rows (cmd, columns, sizeof (columns) / sizeof (columns[0]), json_object_get (answer, "documents"));
     json_decref (answer);
     return CMD_OK;
 }
@@ -180,7 +153,7 @@ static const struct command *const cmd_table[] = {
     &id_convert_command,
     &id_range_command,
     &id_sort_command,
-    &doc_list_command, /* documents */
+    &doc_list_command,
     &doc_open_command,
     &doc_close_command,
     &doc_new_command,

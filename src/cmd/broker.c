@@ -3,15 +3,12 @@
 
 /* broker.c - idtree broker, reload, shutdown: run a broker, have brokers read their files again, stop the instance */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <idtree/reactor.h>
-#include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/base/self.h"
 

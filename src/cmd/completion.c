@@ -14,15 +14,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
-#include "cmd/completion.h"
 #include "cmd/id/scheme.h"
 #include "libutil/text.h"
 
@@ -48,11 +44,19 @@ static void offer_word (const struct candidates *c, const char *word)
         out_print ("%.*s%s\n", (int)c->before_len, c->before ? c->before : "", word);
 }
 
-/* --- of ids ---------------------------------------------------------------------------------- */
+/* Offer all words of a list, with | between them. */
+static void offer_list (const struct candidates *c, const char *list)
+{
+    char words[128], *save = NULL;
+
+    snprintf (words, sizeof (words), "%s", list);
+    for (char *word = strtok_r (words, "|", &save); word; word = strtok_r (NULL, "|", &save))
+        offer_word (c, word);
+}
 
 static void offer_forms (const struct candidates *c)
 {
-    const struct scheme *scheme = c->scheme ? scheme_find (c->scheme) : scheme_at (0);
+    const struct scheme *scheme = c->scheme ? scheme_find (c->scheme) : schemes;
 
     for (int i = 0; scheme && scheme->forms[i]; i++)
         offer_word (c, scheme->forms[i]);
@@ -61,10 +65,8 @@ static void offer_forms (const struct candidates *c)
 static void offer_schemes (const struct candidates *c)
 {
     for (int i = 0; i < SCHEME_COUNT; i++)
-        offer_word (c, scheme_at (i)->name);
+        offer_word (c, schemes[i].name);
 }
-
-/* --- of the instance ------------------------------------------------------------------------- */
 
 /* The answer of a broker, or of the broker of --rank; NULL: no answer. */
 static json_t *ask_quietly_new (const struct candidates *c, const char *topic, uint32_t nodeid, const char *request)
@@ -104,20 +106,29 @@ static void offer_strings (const struct candidates *c, const json_t *array, cons
     }
 }
 
+/* Offer the strings of the array 'key' of an answer. */
+static void offer_answer (const struct candidates *c, const char *topic, uint32_t nodeid, const char *key,
+                          const char *member)
+{
+    json_t *o = ask_quietly_new (c, topic, nodeid, "{}");
+
+    offer_strings (c, json_object_get (o, key), member);
+    json_decref (o);
+}
+
 static void offer_attributes (const struct candidates *c)
 {
-    json_t *o = ask_quietly_new (c, "attr.list", rank_of (c), "{}");
-
-    offer_strings (c, json_object_get (o, "names"), NULL);
-    json_decref (o);
+    offer_answer (c, "attr.list", rank_of (c), "names", NULL);
 }
 
 static void offer_modules (const struct candidates *c)
 {
-    json_t *o = ask_quietly_new (c, "module.list", rank_of (c), NULL);
+    offer_answer (c, "module.list", rank_of (c), "mods", "name");
+}
 
-    offer_strings (c, json_object_get (o, "mods"), "name");
-    json_decref (o);
+static void offer_documents (const struct candidates *c)
+{
+    offer_answer (c, "compressor.list", IDT_NODEID_ANY, "documents", "document");
 }
 
 static void offer_services (const struct candidates *c)
@@ -127,14 +138,6 @@ static void offer_services (const struct candidates *c)
 
     json_array_foreach (json_object_get (o, "mods"), i, m)
         offer_strings (c, json_object_get (m, "services"), NULL);
-    json_decref (o);
-}
-
-static void offer_documents (const struct candidates *c)
-{
-    json_t *o = ask_quietly_new (c, "compressor.list", IDT_NODEID_ANY, "{}");
-
-    offer_strings (c, json_object_get (o, "documents"), "document");
     json_decref (o);
 }
 
@@ -184,10 +187,7 @@ static void offer_neighbours (const struct candidates *c)
 /* Offer the possible peers of a broker: kinds, modules, ranks. */
 static void offer_peers (const struct candidates *c)
 {
-    static const char *const kinds[] = { "client", "module", "broker", "child", "parent" };
-
-    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        offer_word (c, kinds[i]);
+    offer_list (c, "client|module|broker|child|parent");
     offer_modules (c);
     offer_neighbours (c);
 }
@@ -221,8 +221,6 @@ static void offer_module_files (const struct candidates *c)
     free (path);
 }
 
-/* --- all ------------------------------------------------------------------------------------- */
-
 static const struct {
     const char *name;
     void (*offer) (const struct candidates *c); /* NULL: 'words' */
@@ -251,19 +249,6 @@ static const struct {
     { "WHEN", NULL, "auto|always|never" },
 };
 
-static void offer_kind (const struct candidates *c, size_t kind)
-{
-    char words[128], *save = NULL;
-
-    if (kinds[kind].offer) {
-        kinds[kind].offer (c);
-        return;
-    }
-    snprintf (words, sizeof (words), "%s", kinds[kind].words);
-    for (char *word = strtok_r (words, "|", &save); word; word = strtok_r (NULL, "|", &save))
-        offer_word (c, word);
-}
-
 /* Offer all values for 'name': alternatives separated by |.  An alternative in lower case stands for itself. */
 static void offer_values (const struct candidates *c, const char *name)
 {
@@ -274,8 +259,10 @@ static void offer_values (const struct candidates *c, const char *name)
         if (islower ((unsigned char)*word))
             offer_word (c, word);
         for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-            if (!strcmp (kinds[i].name, word))
-                offer_kind (c, i);
+            if (!strcmp (kinds[i].name, word) && kinds[i].offer)
+                kinds[i].offer (c);
+            else if (!strcmp (kinds[i].name, word))
+                offer_list (c, kinds[i].words);
     }
 }
 
@@ -467,12 +454,11 @@ static int run_completion (struct cmd *cmd)
 
     cmd_options (cmd, NULL);
     const char *shell = cmd->argv[0];
-    for (const struct completion_script *s = completion_scripts; s->shell; s++) {
-        if (strcmp (s->shell, shell) == 0) {
-            out_own (s->text);
+    for (const char *const *s = completion_scripts; *s; s += 2)
+        if (strcmp (s[0], shell) == 0) {
+            out_own (s[1]);
             return CMD_OK;
         }
-    }
     cmd_usage (cmd, "'%s': a shell is needed: bash, zsh or fish", cmd_quote (shell, strlen (shell), quoted));
 }
 

@@ -3,19 +3,14 @@
 
 /* event.c - idtree event pub, sub; idtree dmesg, logger: events, and the log of brokers */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include <idtree/reactor.h>
-#include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "libutil/clock.h"
 #include "libutil/text.h"
@@ -77,13 +72,10 @@ struct sub {
 static void print_event (const struct cmd *cmd, const char *topic, const char *payload)
 {
     json_t *value = payload ? json_loads (payload, JSON_DECODE_ANY, NULL) : NULL;
-    json_t *o = json_pack ("{s:s s:o*}", "topic", topic, "payload",
-                           value     ? value
-                           : payload ? json_string (payload)
-                                     : NULL);
-
-    ask_print (cmd, o);
-    json_decref (o);
+    ask_print_new (cmd, json_pack ("{s:s s:o*}", "topic", topic, "payload",
+                                   value     ? value
+                                   : payload ? json_string (payload)
+                                             : NULL));
 }
 
 static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -173,8 +165,7 @@ static void print_line (const struct cmd *cmd, const char *line)
                        l.name, "severity", logline_level (l.level), "text", l.text);
     else
         o = json_pack ("{s:s}", "text", line);
-    ask_print (cmd, o);
-    json_decref (o);
+    ask_print_new (cmd, o);
 }
 
 /* The text need not end in a NUL. */

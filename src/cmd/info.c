@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 #define DOCUMENTS_MS 1000 /* ms; rank 0 may be far: do not delay what this rank knows */
 
 struct attr_options {
-    uint32_t rank;
+    uint32_t rank; /* the first member: cmd_rank_options */
     bool values;
 };
 
@@ -29,11 +28,6 @@ static struct attr_options take_options (struct cmd *cmd)
     return o;
 }
 
-static const struct cmd_option options[] = {
-    CMD_RANK_OPTION (offsetof (struct attr_options, rank)),
-    CMD_OPTIONS_END,
-};
-
 static const struct cmd_option ls_options[] = {
     CMD_RANK_OPTION (offsetof (struct attr_options, rank)),
     { 'v', "values", NULL, "print their values, too", cmd_take_flag, offsetof (struct attr_options, values) },
@@ -45,10 +39,7 @@ static const struct cmd_option ls_options[] = {
 /* 'value' NULL: not requested, or the attribute has no value. */
 static void print_attr (const struct cmd *cmd, const char *name, const char *value)
 {
-    json_t *o = json_pack ("{s:s s:s*}", "name", name, "value", value);
-
-    ask_print (cmd, o);
-    json_decref (o);
+    ask_print_new (cmd, json_pack ("{s:s s:s*}", "name", name, "value", value));
 }
 
 /* For an unknown attribute brokers answer only ENOENT. */
@@ -156,7 +147,7 @@ const struct command getattr_command = {
     .summary = "Show an attribute of a broker",
     .example = "idtree getattr size",
     .json = "one object",
-    .options = options,
+    .options = cmd_rank_options,
     .run = run_get,
 };
 
@@ -166,7 +157,7 @@ const struct command setattr_command = {
     .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Set an attribute of a broker",
     .example = "idtree setattr log-stderr-level 7",
-    .options = options,
+    .options = cmd_rank_options,
     .run = run_set,
 };
 
@@ -328,7 +319,7 @@ const struct command info_command = {
     .summary = "Show the instance, a broker, the state of its subtree, and where its ids come from",
     .example = "idtree info",
     .json = "one object",
-    .options = options,
+    .options = cmd_rank_options,
     .run = run_info,
 };
 
@@ -378,22 +369,14 @@ const struct command watermark_command = {
 
 /* --- version --------------------------------------------------------------------------------- */
 
-static void print_version (const struct cmd *cmd, const char *version)
-{
-    json_t *o = json_pack ("{s:s s:s* s:s*}", "command", PACKAGE_VERSION, "broker", cmd->h ? version : NULL, "uri",
-                           cmd->h ? idt_get_uri (cmd->h) : NULL);
-
-    ask_print (cmd, o);
-    json_decref (o);
-}
-
 static int run_version (struct cmd *cmd)
 {
     cmd_options (cmd, NULL);
     const char *version = ask_try_connect (cmd, NULL) ? idt_attr_get (cmd->h, "version") : NULL;
 
     if (cmd->json) {
-        print_version (cmd, version);
+        ask_print_new (cmd, json_pack ("{s:s s:s* s:s*}", "command", PACKAGE_VERSION, "broker", version, "uri",
+                                       cmd->h ? idt_get_uri (cmd->h) : NULL));
         return CMD_OK;
     }
     out_print ("command: %s\n", PACKAGE_VERSION);

@@ -8,12 +8,9 @@
  * other first words: help, --version, typing errors.
  */
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/base/self.h"
 #include "libutil/inherited.h"

@@ -3,19 +3,14 @@
 
 /* module.c - idtree module load, remove, stats */
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 
 struct module_options {
-    uint32_t rank;
+    uint32_t rank;     /* the first member: cmd_rank_options */
     const char *ranks; /* stats */
     const char *name;
     bool rusage, clear; /* stats */
@@ -170,8 +165,7 @@ static void print_sums_json (struct cmd *cmd, const struct stats *s, json_t *ran
 
     if (json_object_size (s->failed) > 0)
         json_object_set_new (o, "failed", ranks_noted_new (cmd, s->failed));
-    ask_print (cmd, o);
-    json_decref (o);
+    ask_print_new (cmd, o);
 }
 
 /* Send 'topic' to all of 'ranks' (a text) and print the sums.  Returns the exit status: CMD_FAILED if a rank did not
@@ -236,11 +230,6 @@ static const struct cmd_option load_options[] = {
     CMD_OPTIONS_END,
 };
 
-static const struct cmd_option remove_options[] = {
-    CMD_RANK_OPTION (AT (rank)),
-    CMD_OPTIONS_END,
-};
-
 static const struct cmd_option stats_options[] = {
     { 'r', "rank", "RANKS", "of rank 3, or sums over 0-3,17 or all (default: the broker of the URI)", cmd_take_text,
       AT (ranks) },
@@ -265,7 +254,7 @@ const struct command module_remove_command = {
     .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Remove a module from a broker",
     .example = "idtree module remove fluid",
-    .options = remove_options,
+    .options = cmd_rank_options,
     .run = run_remove,
 };
 

@@ -9,21 +9,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
-#include <idtree/handle.h>
 #include <idtree/msg.h>
 #include <idtree/reactor.h>
-#include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "libutil/clock.h"
 
@@ -181,15 +174,6 @@ static void parse_target (struct ping *p, const char *target)
     p->nodeid = is_rank && !any ? cmd_rank (p->cmd, rank) : IDT_NODEID_ANY;
 }
 
-static void print_json (struct ping *p, json_int_t rank, json_int_t seq, int64_t ns, const char *way)
-{
-    json_t *o = json_pack ("{s:I s:s s:I s:f s:s}", "rank", rank, "topic", p->topic, "seq", seq, "time",
-                           (double)(ns / 1000) / 1e6, "route", way);
-
-    ask_print (p->cmd, o);
-    json_decref (o);
-}
-
 static void print_answer (struct ping *p, idt_future_t *f)
 {
     int64_t now = (int64_t)clock_ns (CLOCK_MONOTONIC);
@@ -208,7 +192,8 @@ static void print_answer (struct ping *p, idt_future_t *f)
     int64_t ns = now - (sec * INT64_C (1000000000) + nsec);
     hops_text (&p->hops, route, (uint32_t)rank, way);
     if (p->cmd->json)
-        print_json (p, rank, seq, ns, way);
+        ask_print_new (p->cmd, json_pack ("{s:I s:s s:I s:f s:s}", "rank", rank, "topic", p->topic, "seq", seq, "time",
+                                          (double)(ns / 1000) / 1e6, "route", way));
     else
         out_print ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
                    ns / 1e6, way);

@@ -8,7 +8,9 @@
 set -e
 cat <<'END'
 /* Written by scripts.sh. */
-#include "cmd/completion.h"
+#include <stddef.h>
+
+#include "cmd/base/cmd.h"
 
 END
 names=
@@ -24,9 +26,9 @@ for word; do
 done
 echo '0 };'
 echo
-echo 'const struct completion_script completion_scripts[] = {'
+echo 'const char *const completion_scripts[] = {'
 for word in $names; do
-    echo "    { \"$word\", text_$word },"
+    echo "    \"$word\", text_$word,"
 done
-echo '    { NULL, NULL },'
+echo '    NULL,'
 echo '};'

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -345,13 +344,19 @@ json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *re
     return ask_take_new (cmd, ask_send (cmd, topic, nodeid, request), what);
 }
 
-void ask_print (const struct cmd *cmd, const json_t *answer)
+void ask_print (const struct cmd *cmd, const json_t *o)
 {
-    if (out_json (answer, JSON_COMPACT | ASK_REALS) < 0)
+    if (out_json (o, JSON_COMPACT | ASK_REALS) < 0)
         cmd_die (cmd, "out of memory");
     out_print ("\n");
     if (ferror (stdout))
         cmd_flush (cmd);
+}
+
+void ask_print_new (const struct cmd *cmd, json_t *o)
+{
+    ask_print (cmd, o);
+    json_decref (o);
 }
 
 void ask_print_lines (const struct cmd *cmd, const json_t *array)

@@ -13,8 +13,6 @@
 
 #include <jansson.h>
 
-#include <idtree/rpc.h>
-
 #include "cmd/base/cmd.h"
 
 /* --- the connection ------------------------------------------------------------------------------ */
@@ -127,10 +125,11 @@ json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *re
  */
 #define ASK_REALS JSON_REAL_PRECISION (15)
 
-/* Print an answer on one line, as JSON; print each element of an array on its own line, as all commands that list
- * something do.
+/* Print an object on one line, as JSON; ask_print_new () steals it.  Print each element of an array on its own line, as
+ * all commands that list something do.
  */
-void ask_print (const struct cmd *cmd, const json_t *answer);
+void ask_print (const struct cmd *cmd, const json_t *o);
+void ask_print_new (const struct cmd *cmd, json_t *o);
 void ask_print_lines (const struct cmd *cmd, const json_t *array);
 
 /* --- many ranks ---------------------------------------------------------------------------------- */

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -387,6 +386,11 @@ void cmd_take_count (struct cmd *cmd, const char *arg, void *to)
 {
     *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, UINT32_MAX);
 }
+
+const struct cmd_option cmd_rank_options[] = {
+    CMD_RANK_OPTION (0),
+    CMD_OPTIONS_END,
+};
 
 uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max)
 {

@@ -61,11 +61,14 @@ void cmd_take_text (struct cmd *cmd, const char *arg, void *to);  /* const char 
 void cmd_take_rank (struct cmd *cmd, const char *arg, void *to);  /* uint32_t */
 void cmd_take_count (struct cmd *cmd, const char *arg, void *to); /* uint64_t from 1 to UINT32_MAX */
 
-/* An entry for the table of a command that sends its request to one broker: --rank, a uint32_t. */
+/* An entry for the table of a command that sends its request to one broker, --rank, into a uint32_t; and a table with
+ * this entry alone.
+ */
 #define CMD_RANK_OPTION(offset)                                                               \
     {                                                                                         \
         'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, offset \
     }
+extern const struct cmd_option cmd_rank_options[];
 
 enum cmd_flag {
     CMD_CONNECTS = 1, /* connects to a broker: has --uri and --timeout */
@@ -211,5 +214,10 @@ extern const struct command module_list_command, module_load_command, module_rem
 extern const struct command overlay_status_command, health_command, metrics_command, top_command, trace_command;
 extern const struct command ping_command, event_pub_command, event_sub_command, dmesg_command, logger_command;
 extern const struct command completion_command, complete_command;
+
+/* The name of each shell, followed by its script for idtree and idtree-http; ends with NULL.  make writes
+ * completion_scripts.c from etc/completion.
+ */
+extern const char *const completion_scripts[];
 
 #endif /* CMD_CMD_H */

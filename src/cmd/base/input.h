@@ -5,9 +5,6 @@
 #ifndef CMD_INPUT_H
 #define CMD_INPUT_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cmd/base/cmd.h"
 
 /* The operand that names a file; NULL: not given, or "-", so read stdin. */

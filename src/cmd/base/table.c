@@ -2,11 +2,12 @@
  * Copyright idtree contributors */
 
 /* table.c - tables, trees and colors on a terminal */
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/base/out.h"
 #include "cmd/base/table.h"
 
@@ -89,17 +90,22 @@ static const char *member (const json_t *row, const char *key, char *buf, size_t
     return buf;
 }
 
-void table_print_json (const struct table_column *columns, size_t n, const json_t *rows)
+void table_print_rows (const struct cmd *cmd, const struct table_column *columns, size_t n, const json_t *rows)
 {
-    struct libscols_table *t = table_create (columns, n);
     size_t i;
     json_t *row;
 
+    assert (n <= COLUMNS_MAX);
+    if (cmd->json) {
+        ask_print_lines (cmd, rows);
+        return;
+    }
+    struct libscols_table *t = table_create (columns, n);
     json_array_foreach ((json_t *)rows, i, row) {
         char bufs[COLUMNS_MAX][32];
         const char *texts[COLUMNS_MAX];
 
-        for (size_t c = 0; c < n && c < COLUMNS_MAX; c++)
+        for (size_t c = 0; c < n; c++)
             texts[c] = member (row, columns[c].key, bufs[c], sizeof (bufs[c]));
         table_add (t, NULL, texts, n);
     }
@@ -108,9 +114,7 @@ void table_print_json (const struct table_column *columns, size_t n, const json_
 
 /* --- colors ------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name, *begin;
-} colors[] = {
+const struct mood_color mood_colors[] = {
     [MOOD_GOOD] = { NULL, NULL },
     [MOOD_WARNING] = { "yellow", "\033[33m" },
     [MOOD_BAD] = { "red", "\033[31m" },
@@ -141,14 +145,4 @@ bool color_wanted (const struct cmd *cmd, const struct color *color)
     if (color->when != COLOR_AUTO)
         return color->when == COLOR_ALWAYS;
     return !cmd->env.no_color && isatty (STDOUT_FILENO);
-}
-
-const char *color_name (enum mood mood)
-{
-    return colors[mood].name;
-}
-
-const char *color_begin (enum mood mood)
-{
-    return colors[mood].begin;
 }

@@ -18,7 +18,7 @@ enum table_flag {
 
 struct table_column {
     const char *title;
-    const char *key; /* key of the member that it shows, for table_print_json () */
+    const char *key; /* key of the member that it shows, for table_print_rows () */
     int flags;
 };
 
@@ -36,8 +36,8 @@ void table_print (struct libscols_table *t);
  */
 json_t *table_json_new (struct libscols_table *t, const char *name);
 
-/* Print an array of objects, one a row. */
-void table_print_json (const struct table_column *columns, size_t n, const json_t *rows);
+/* Print an array of objects, one a row; with --json, one a line. */
+void table_print_rows (const struct cmd *cmd, const struct table_column *columns, size_t n, const json_t *rows);
 
 /* --- colors: good states have none ---------------------------------------------------------------- */
 
@@ -61,8 +61,9 @@ void color_take_never (struct cmd *cmd, const char *arg, void *to);
 bool color_wanted (const struct cmd *cmd, const struct color *color);
 
 /* The name of a mood's color for libsmartcols, and the escape sequence that begins it on a terminal; NULL: no color. */
-const char *color_name (enum mood mood);
-const char *color_begin (enum mood mood);
+extern const struct mood_color {
+    const char *name, *begin;
+} mood_colors[];
 #define COLOR_END "\033[0m"
 
 #endif /* CMD_TABLE_H */

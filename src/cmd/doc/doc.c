@@ -10,12 +10,10 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
@@ -117,16 +115,16 @@ static json_t *doc_need_new (const struct doc *d, const char *name)
     return found;
 }
 
-/* Print the members of an object, one a line; or with --json the object on one line. */
-static void doc_print (const struct doc *d, const json_t *o)
+/* Print the members of an object (stolen), one a line; or with --json the object on one line. */
+static int doc_print_new (const struct doc *d, json_t *o)
 {
     if (d->cmd->json)
         ask_print (d->cmd, o);
     else
         out_print_members (o, "", LABEL_WIDTH, 0);
+    json_decref (o);
+    return CMD_OK;
 }
-
-/* --- new, open, close ------------------------------------------------------------------------- */
 
 /* Send a request for 'method' of the document in the first operand, and print the answer. */
 static int run_method (struct cmd *cmd, const char *method)
@@ -137,9 +135,7 @@ static int run_method (struct cmd *cmd, const char *method)
 
     if (!cmd->json)
         json_object_del (answer, "seq"); /* only for programs */
-    doc_print (&d, answer);
-    json_decref (answer);
-    return CMD_OK;
+    return doc_print_new (&d, answer);
 }
 
 static int run_new (struct cmd *cmd)
@@ -163,8 +159,6 @@ static int run_close (struct cmd *cmd)
     idt_future_destroy (ask_wait (cmd, f, name));
     return CMD_OK;
 }
-
-/* --- rename, delete --------------------------------------------------------------------------- */
 
 /* Ask rank 0 to change the document in the first operand; 'request' is stolen. */
 static int edit (const struct doc *d, const char *method, json_t *request)
@@ -193,8 +187,6 @@ static int run_delete (struct cmd *cmd)
     return edit (&d, "delete", json_pack ("{s:s}", "document", cmd->argv[0]));
 }
 
-/* --- show ------------------------------------------------------------------------------------- */
-
 /* Add the fields of the rank's session, if it has one. */
 static void add_session (const struct doc *d, const char *name, json_t *o)
 {
@@ -217,9 +209,7 @@ static int run_show (struct cmd *cmd)
     json_t *o = doc_need_new (&d, cmd->argv[0]);
 
     add_session (&d, cmd->argv[0], o);
-    doc_print (&d, o);
-    json_decref (o);
-    return CMD_OK;
+    return doc_print_new (&d, o);
 }
 
 json_t *doc_list_new (struct cmd *cmd)
@@ -370,11 +360,8 @@ static int run_export (struct cmd *cmd)
         whole = export_to (&d, name, out);
         fclose (out);
     } while (!whole);
-    if (cmd->json) {
-        json_t *o = json_pack ("{s:s s:s}", "document", name, "state", text);
-        ask_print (cmd, o);
-        json_decref (o);
-    }
+    if (cmd->json)
+        ask_print_new (cmd, json_pack ("{s:s s:s}", "document", name, "state", text));
     else
         out_print ("%s\n", text);
     free (text);
@@ -406,13 +393,8 @@ static int run_import (struct cmd *cmd)
     free (state);
     if (!request)
         cmd_die (cmd, "%s: is not a stored form, which is base64 text", what);
-    json_t *answer = doc_ask_new (&d, "create", request, what);
-    doc_print (&d, answer);
-    json_decref (answer);
-    return CMD_OK;
+    return doc_print_new (&d, doc_ask_new (&d, "create", request, what));
 }
-
-/* --- the commands ------------------------------------------------------------------------------------ */
 
 static const struct cmd_option session_options[] = {
     DOC_RANK_OPTION,

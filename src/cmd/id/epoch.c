@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include <idtree/rpc.h>
-
 #include "cmd/base/ask.h"
 #include "cmd/id/epoch.h"
 #include "libutil/duration.h"

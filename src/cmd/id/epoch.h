@@ -5,10 +5,7 @@
 #ifndef CMD_EPOCH_H
 #define CMD_EPOCH_H
 
-#include <stdint.h>
-
 #include <idtree/fluid.h>
-#include <idtree/handle.h>
 
 #include "cmd/base/cmd.h"
 

@@ -10,11 +10,9 @@
  * or the scheme of the first line.  Equal ids keep the order of the input.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/id/text.h"
 
@@ -31,7 +29,7 @@ struct converter {
 
 static int form_in (const struct converter *f, const struct scheme *scheme)
 {
-    return f->number[scheme - scheme_at (0)];
+    return f->number[scheme - schemes];
 }
 
 static void warn_unconverted (struct converter *f, uint64_t line, const char *s, size_t len,
@@ -84,18 +82,18 @@ static void convert_cb (void *arg, uint64_t line, const char *s, size_t len)
 static void find_form (struct converter *f)
 {
     const struct cmd *cmd = f->reader.cmd;
-    int schemes = 0;
+    int having = 0;
 
     if (!f->form)
         cmd_usage (cmd, "--format FORM is missing");
     for (int i = 0; i < SCHEME_COUNT; i++) {
-        f->number[i] = scheme_form (scheme_at (i), f->form);
-        schemes += f->number[i] >= 0;
+        f->number[i] = scheme_form (&schemes[i], f->form);
+        having += f->number[i] >= 0;
     }
     if (f->reader.scheme)
         idtext_form (cmd, f->reader.scheme, f->form);
-    else if (schemes == 0)
-        idtext_no_such (cmd, "form", f->form, scheme_at (0)->forms);
+    else if (having == 0)
+        idtext_no_such (cmd, "form", f->form, schemes[0].forms);
 }
 
 static int run_convert (struct cmd *cmd)

@@ -19,23 +19,15 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include <idtree/generate.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
-#include "cmd/base/input.h"
 #include "cmd/base/out.h"
-#include "cmd/id/scheme.h"
 #include "cmd/id/text.h"
 #include "cmd/id/way.h"
 #include "libutil/clock.h"
@@ -48,8 +40,9 @@
 #define NAMED_MAX (UINT32_C (1) << 28) /* fingerprints of names are lower, also the legacy ones */
 #define FOLLOW_CHUNK (64 * 1024)       /* bytes of a read: the size of a pipe's buffer */
 
-struct new_options {
+struct id_maker {
     struct cmd *cmd;
+    /* options */
     const struct scheme *scheme;
     uint64_t count; /* 0: not given */
     bool follow;
@@ -57,92 +50,91 @@ struct new_options {
     bool local;
     bool generator;
     bool trace;
-    const char *spans; /* NULL: not given */
+    const char *spans; /* NULL: not given, as of the last ones */
     const char *form_name[FORMS_MAX];
     int form[FORMS_MAX]; /* numbers of the scheme's forms */
     int nforms;
-    /* NULL: not given */
-    const char *meta;
-    const char *partition;
-    const char *node;
-    const char *fingerprint;
-    const char *drift;
-    const char *kind;
+    const char *meta, *partition, *node, *fingerprint, *drift, *kind;
+
+    /* ids of the instance */
+    bool fluid;
+    fluid_t *fluids; /* buffer for a piece */
+    unsigned window; /* largest number of pieces in flight */
+
+    /* ids that this program makes; NULL: the instance makes them */
+    int (*make) (struct id_maker *m, struct ident *id);
+    struct flax_gen *flax;
+    struct sno_gen *sno;
+    uint8_t sno_meta;
+    struct uid_gen *uid;
+    enum uid_kind uid_kind;
+    struct uid_codec codec;
 };
 
 /* --- ids that this program makes ------------------------------------------------------------- */
 
-/* Makes ids of flax, sno or uid in this process: unique within a generator.  It makes no ids in the time step in which
- * it began, so that successive programs do not make the same ids unless the clock is set back.
+/* They are unique within a generator.  No ids are made in the time step in which the generator began, so that successive
+ * programs do not make the same ids unless the clock is set back.
  */
-struct new_maker {
-    int (*make) (struct new_maker *m, struct ident *id);
-    struct flax_gen *flax;
-    struct sno_gen *sno;
-    uint8_t meta;
-    struct uid_gen *uid;
-    enum uid_kind kind;
-    struct uid_codec codec;
-};
 
-static uint32_t number (const struct new_options *o, const char *what, const char *s, uint32_t otherwise, uint32_t max)
+static uint32_t number (const struct id_maker *m, const char *what, const char *s, uint32_t otherwise, uint32_t max)
 {
-    return s ? cmd_number (o->cmd, what, s, 0, max) : otherwise;
+    return s ? cmd_number (m->cmd, what, s, 0, max) : otherwise;
 }
 
 /* 64 random bits, which tell processes apart on any hosts. */
-static uint64_t random_bits (const struct new_options *o)
+static uint64_t random_bits (const struct id_maker *m)
 {
     uint64_t bits;
 
     while (getrandom (&bits, sizeof (bits), 0) != sizeof (bits))
         if (errno != EINTR)
-            cmd_die (o->cmd, "cannot draw random bits: %s", strerror (errno));
+            cmd_die (m->cmd, "cannot draw random bits: %s", strerror (errno));
     return bits;
 }
 
-static int make_flax (struct new_maker *m, struct ident *id)
+static int make_flax (struct id_maker *m, struct ident *id)
 {
     id->size = FLAX_SIZE;
     return flax_gen_make (m->flax, &id->flax);
 }
 
-static int open_flax (struct new_maker *m, const struct new_options *o)
+static int open_flax (struct id_maker *m)
 {
     m->make = make_flax;
     return (m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING })) ? 0 : -1;
 }
 
-static int make_sno (struct new_maker *m, struct ident *id)
+static int make_sno (struct id_maker *m, struct ident *id)
 {
     id->size = SNO_SIZE;
-    return sno_gen_make (m->sno, m->meta, -1, &id->sno);
+    return sno_gen_make (m->sno, m->sno_meta, -1, &id->sno);
 }
 
-static int open_sno (struct new_maker *m, const struct new_options *o)
+static int open_sno (struct id_maker *m)
 {
     struct sno_snapshot start = { 0 };
     uint64_t unit;
 
     m->make = make_sno;
-    m->meta = number (o, "meta", o->meta, 0, SNO_META_MAX);
+    m->sno_meta = number (m, "meta", m->meta, 0, SNO_META_MAX);
     if (sno_unit_at ((int64_t)clock_ns (CLOCK_REALTIME), &unit) < 0)
         return -1;
     /* The default partition is random: two makers at the same time have the same one with a probability of 1 in 65,536.
      */
-    start.partition = number (o, "partition", o->partition, (uint32_t)random_bits (o) & SNO_PARTITION_MAX,
+    start.partition = number (m, "partition", m->partition, (uint32_t)random_bits (m) & SNO_PARTITION_MAX,
                               SNO_PARTITION_MAX);
     if (sno_snapshot_raise (&start, unit + 1) < 0)
         return -1;
     return (m->sno = sno_gen_create (&(struct sno_gen_config){ .start = start })) ? 0 : -1;
 }
 
-static int make_uid (struct new_maker *m, struct ident *id)
+static int make_uid (struct id_maker *m, struct ident *id)
 {
     struct uid uid;
     int size;
 
-    if (uid_gen_make (m->uid, m->kind, -1, &uid) < 0
+    if (uid_gen_make (m->uid, m->uid_kind, -1, &uid) < 0
         || (size = uid_to_bytes (&uid, &m->codec, id->bytes, sizeof (id->bytes))) < 0)
         return -1;
     id->size = size;
@@ -160,78 +152,57 @@ static bool is_free (uint32_t fingerprint)
 }
 
 /* Draw a random fingerprint.  A process id and a host name would not do: they are the same in many containers. */
-static uint32_t draw_fingerprint (const struct new_options *o)
+static uint32_t draw_fingerprint (const struct id_maker *m)
 {
     uint32_t fingerprint;
 
     do
-        fingerprint = (uint32_t)random_bits (o);
+        fingerprint = (uint32_t)random_bits (m);
     while (!is_free (fingerprint));
     return fingerprint;
 }
 
-static struct uid_node find_node (const struct new_options *o)
+static struct uid_node find_node (const struct id_maker *m)
 {
-    if (o->node && o->fingerprint)
-        cmd_usage (o->cmd, "--node and --fingerprint exclude each other");
-    if (o->fingerprint)
-        return (struct uid_node){ .fingerprint = number (o, "fingerprint", o->fingerprint, 0, UINT32_MAX) };
-    if (o->node)
-        return uid_node_named (o->node);
-    return (struct uid_node){ .fingerprint = draw_fingerprint (o) };
+    if (m->node && m->fingerprint)
+        cmd_usage (m->cmd, "--node and --fingerprint exclude each other");
+    if (m->fingerprint)
+        return (struct uid_node){ .fingerprint = number (m, "fingerprint", m->fingerprint, 0, UINT32_MAX) };
+    if (m->node)
+        return uid_node_named (m->node);
+    return (struct uid_node){ .fingerprint = draw_fingerprint (m) };
 }
 
-static int open_uid (struct new_maker *m, const struct new_options *o)
+static int open_uid (struct id_maker *m)
 {
-    const struct uid_gen_config config = { .node = find_node (o),
+    const struct uid_gen_config config = { .node = find_node (m),
                                            .after_us = (int64_t)clock_ns (CLOCK_REALTIME) / 1000 };
 
     m->make = make_uid;
-    m->kind = idtext_kind (o->cmd, o->kind);
-    m->codec.drift = idtext_drift (o->cmd, o->drift);
+    m->uid_kind = idtext_kind (m->cmd, m->kind);
+    m->codec.drift = idtext_drift (m->cmd, m->drift);
     return (m->uid = uid_gen_create (&config)) ? 0 : -1;
 }
 
-static void die (const struct new_options *o)
+static void die (const struct id_maker *m)
 {
     if (errno == EOVERFLOW)
-        cmd_die (o->cmd, "the dates of %s go from %s to %s: set the clock", o->scheme->name, o->scheme->from,
-                 o->scheme->until);
-    cmd_die (o->cmd, "cannot make ids: %s", strerror (errno));
+        cmd_die (m->cmd, "the dates of %s go from %s to %s: set the clock", m->scheme->name, m->scheme->from,
+                 m->scheme->until);
+    cmd_die (m->cmd, "cannot make ids: %s", strerror (errno));
 }
 
 /* Ends the program if an option is invalid, or the clock's date is outside of the scheme's range. */
-static struct new_maker *new_maker_create (const struct new_options *o)
+static void open_maker (struct id_maker *m)
 {
     static const struct {
         const char *scheme;
-        int (*open) (struct new_maker *m, const struct new_options *o);
+        int (*open) (struct id_maker *m);
     } kinds[] = { { "flax", open_flax }, { "sno", open_sno }, { "uid", open_uid } };
-    struct new_maker *m = calloc (1, sizeof (*m));
 
-    if (!m)
-        die (o);
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (m, o) < 0)
-            die (o);
-    return m;
-}
-
-static void new_maker_destroy (struct new_maker *m)
-{
-    if (!m)
-        return;
-    flax_gen_destroy (m->flax);
-    sno_gen_destroy (m->sno);
-    uid_gen_destroy (m->uid);
-    free (m);
-}
-
-/* Make an id.  Waits for the next time step if the current one is used up. */
-static void new_make (struct new_maker *m, const struct new_options *o, struct ident *id)
-{
-    if (m->make (m, id) < 0)
-        die (o);
+        if (!strcmp (kinds[i].scheme, m->scheme->name) && kinds[i].open (m) < 0)
+            die (m);
 }
 
 /* --- ids of the instance --------------------------------------------------------------------- */
@@ -241,15 +212,6 @@ struct id_request {
     uint32_t n;
 };
 
-struct new
-{
-    struct new_options o;
-    bool fluid;
-    fluid_t *fluids;         /* buffer for a piece */
-    unsigned window;         /* largest number of pieces in flight */
-    struct new_maker *maker; /* NULL: the instance makes them */
-};
-
 /* --- output ----------------------------------------------------------------------------------- */
 
 static uint32_t generator_of (const struct ident *id)
@@ -257,39 +219,39 @@ static uint32_t generator_of (const struct ident *id)
     return fluid_split (ident_fluid (id)).generator;
 }
 
-static void print_text (const struct new_options *o, const struct ident *id)
+static void print_text (const struct id_maker *m, const struct ident *id)
 {
     char buf[SCHEME_TEXT_MAX];
 
-    for (int i = 0; i < o->nforms; i++) {
+    for (int i = 0; i < m->nforms; i++) {
         if (i > 0)
             putchar_unlocked ('\t');
-        fwrite_unlocked (buf, 1, o->scheme->write (id, o->form[i], buf), stdout);
+        fwrite_unlocked (buf, 1, m->scheme->write (id, m->form[i], buf), stdout);
     }
-    if (o->generator)
+    if (m->generator)
         printf ("\t%" PRIu32, generator_of (id));
     putchar_unlocked ('\n');
 }
 
 /* The text of an id needs no escaping. */
-static void print_json (const struct new_options *o, const struct ident *id)
+static void print_json (const struct id_maker *m, const struct ident *id)
 {
-    const struct scheme *scheme = o->scheme;
+    const struct scheme *scheme = m->scheme;
     char buf[SCHEME_TEXT_MAX];
 
     putchar_unlocked ('{');
-    for (int i = 0; i < o->nforms; i++) {
-        scheme->write (id, o->form[i], buf);
-        printf ("%s\"%s\":\"%s\"", i > 0 ? "," : "", scheme->forms[o->form[i]], buf);
+    for (int i = 0; i < m->nforms; i++) {
+        scheme->write (id, m->form[i], buf);
+        printf ("%s\"%s\":\"%s\"", i > 0 ? "," : "", scheme->forms[m->form[i]], buf);
     }
-    if (o->generator)
+    if (m->generator)
         printf (",\"generator\":%" PRIu32, generator_of (id));
     fputs_unlocked ("}\n", stdout);
 }
 
-static void print (const struct new_options *o, const struct ident *id)
+static void print (const struct id_maker *m, const struct ident *id)
 {
-    (o->cmd->json ? print_json : print_text) (o, id);
+    (m->cmd->json ? print_json : print_text) (m, id);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -304,118 +266,116 @@ static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
     return idt_rpc_raw (h, "fluid.block", request, sizeof (request), rank, 0);
 }
 
-static idt_future_t *ask_fluids (struct new *new, uint32_t n)
+static idt_future_t *ask_fluids (struct id_maker *m, uint32_t n)
 {
-    ask_note (new->o.cmd, "fluid.generate", new->o.rank);
-    return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->o.cmd->h, n)
-                                         : ask_rank (new->o.cmd->h, n, new->o.rank);
+    ask_note (m->cmd, "fluid.generate", m->rank);
+    return m->rank == IDT_NODEID_ANY ? idt_fluid_generate_async (m->cmd->h, n) : ask_rank (m->cmd->h, n, m->rank);
 }
 
-static idt_future_t *ask_others (struct new *new, uint32_t n)
+static idt_future_t *ask_others (struct id_maker *m, uint32_t n)
 {
-    const struct new_options *o = &new->o;
     char topic[32];
     json_t *request = json_pack ("{s:I}", "count", (json_int_t)n);
 
     if (!request)
-        cmd_die (new->o.cmd, "out of memory");
-    if (o->meta)
-        json_object_set_new (request, "meta", json_integer (cmd_number (new->o.cmd, "meta", o->meta, 0, 255)));
-    if (o->drift)
-        json_object_set_new (request, "drift", json_integer (idtext_drift (new->o.cmd, o->drift)));
-    snprintf (topic, sizeof (topic), "%s.generate", o->scheme->name);
-    return ask_send (new->o.cmd, topic, o->rank, request);
+        cmd_die (m->cmd, "out of memory");
+    if (m->meta)
+        json_object_set_new (request, "meta", json_integer (cmd_number (m->cmd, "meta", m->meta, 0, 255)));
+    if (m->drift)
+        json_object_set_new (request, "drift", json_integer (idtext_drift (m->cmd, m->drift)));
+    snprintf (topic, sizeof (topic), "%s.generate", m->scheme->name);
+    return ask_send (m->cmd, topic, m->rank, request);
 }
 
 /* Send the request for one more piece of the 'left' ids that were not requested yet. */
-static struct id_request ask (struct new *new, uint64_t left)
+static struct id_request ask (struct id_maker *m, uint64_t left)
 {
     struct id_request p = { .n = left < IDT_FLUID_MAX_COUNT ? left : IDT_FLUID_MAX_COUNT };
 
-    p.f = (new->fluid ? ask_fluids : ask_others) (new, p.n);
+    p.f = (m->fluid ? ask_fluids : ask_others) (m, p.n);
     return p;
 }
 
-static void take_fluids (struct new *new, struct id_request *p, const char *what)
+static void take_fluids (struct id_maker *m, struct id_request *p, const char *what)
 {
-    if (idt_fluid_generate_get (p->f, p->n, new->fluids) < 0)
-        cmd_die (new->o.cmd, "%s: %s", what, strerror (errno));
+    if (idt_fluid_generate_get (p->f, p->n, m->fluids) < 0)
+        cmd_die (m->cmd, "%s: %s", what, strerror (errno));
     for (uint32_t i = 0; i < p->n; i++) {
-        struct ident id = ident_of_fluid (new->fluids[i]);
+        struct ident id = ident_of_fluid (m->fluids[i]);
 
-        print (&new->o, &id);
+        print (m, &id);
     }
 }
 
-static void take_others (struct new *new, struct id_request *p, const char *what)
+static void take_others (struct id_maker *m, struct id_request *p, const char *what)
 {
     json_t *ids;
 
     if (idt_rpc_get_unpack (p->f, "{s:o}", "ids", &ids) < 0)
-        cmd_die (new->o.cmd, "%s: %s", what, strerror (errno));
+        cmd_die (m->cmd, "%s: %s", what, strerror (errno));
     if (json_array_size (ids) != p->n)
-        cmd_die (new->o.cmd, "%s: %zu ids arrived instead of %" PRIu32, what, json_array_size (ids), p->n);
+        cmd_die (m->cmd, "%s: %zu ids arrived instead of %" PRIu32, what, json_array_size (ids), p->n);
     for (uint32_t i = 0; i < p->n; i++) {
         json_t *text = json_array_get (ids, i);
         struct ident id;
 
-        if (!json_is_string (text)
-            || new->o.scheme->read (json_string_value (text), json_string_length (text), &id) < 0)
-            cmd_die (new->o.cmd, "%s: the answer contains a value that is not an id of %s", what, new->o.scheme->name);
-        print (&new->o, &id);
+        if (!json_is_string (text) || m->scheme->read (json_string_value (text), json_string_length (text), &id) < 0)
+            cmd_die (m->cmd, "%s: the answer contains a value that is not an id of %s", what, m->scheme->name);
+        print (m, &id);
     }
 }
 
-static void take (struct new *new, struct id_request *p)
+static void take (struct id_maker *m, struct id_request *p)
 {
     char what[64] = "the broker gave no ids";
 
-    if (new->o.rank != IDT_NODEID_ANY)
-        snprintf (what, sizeof (what), "rank %" PRIu32 " gave no ids", new->o.rank);
-    ask_wait (new->o.cmd, p->f, what);
-    (new->fluid ? take_fluids : take_others) (new, p, what);
+    if (m->rank != IDT_NODEID_ANY)
+        snprintf (what, sizeof (what), "rank %" PRIu32 " gave no ids", m->rank);
+    ask_wait (m->cmd, p->f, what);
+    (m->fluid ? take_fluids : take_others) (m, p, what);
     idt_future_destroy (p->f);
 }
 
-static void generate (struct new *new, uint64_t count)
+static void generate (struct id_maker *m, uint64_t count)
 {
     struct id_request pieces[WINDOW];
     uint64_t asked = 0, taken = 0;
     unsigned head = 0, tail = 0;
 
     while (taken < count && !ferror (stdout)) {
-        for (; asked < count && head - tail < new->window; head++) {
-            pieces[head % WINDOW] = ask (new, count - asked);
+        for (; asked < count && head - tail < m->window; head++) {
+            pieces[head % WINDOW] = ask (m, count - asked);
             asked += pieces[head % WINDOW].n;
         }
         struct id_request *p = &pieces[tail++ % WINDOW];
-        take (new, p);
+        take (m, p);
         taken += p->n;
     }
     while (tail != head)
         idt_future_destroy (pieces[tail++ % WINDOW].f);
 }
 
-static void make (struct new *new, uint64_t count)
+static void make (struct id_maker *m, uint64_t count)
 {
     struct ident id;
 
     for (uint64_t i = 0; i < count && !ferror_unlocked (stdout); i++) {
-        new_make (new->maker, &new->o, &id);
-        print (&new->o, &id);
+        if (m->make (m, &id) < 0) /* waits for the next time step if the current one is used up */
+            die (m);
+        print (m, &id);
     }
 }
 
 /* Print 'count' new ids, or fewer if they cannot be written. */
-static void give (struct new *new, uint64_t count)
+static void give (struct id_maker *m, uint64_t count)
 {
-    (new->maker ? make : generate) (new, count);
+    (m->make ? make : generate) (m, count);
 }
 
 /* --- follow ---------------------------------------------------------------------------------- */
 
 struct follow {
-    struct new *new;
+    struct id_maker *m;
     uint64_t wanted;
     uint64_t bad_line; /* 0: none */
     char bad[CMD_QUOTE_MAX];
@@ -462,10 +422,10 @@ static void write_out (const struct cmd *cmd)
 
 static void serve (struct follow *f)
 {
-    const struct cmd *cmd = f->new->o.cmd;
+    const struct cmd *cmd = f->m->cmd;
 
     if (f->wanted > 0)
-        give (f->new, f->wanted);
+        give (f->m, f->wanted);
     f->wanted = 0;
     write_out (cmd);
     if (f->bad_line > 0)
@@ -493,15 +453,15 @@ static size_t read_some (const struct cmd *cmd, char *data)
  * with CMD_OK.  At a line that is not a number it ends the program with a message, after it has served all lines
  * before.
  */
-static void follow (struct new *new)
+static void follow (struct id_maker *m)
 {
-    struct follow f = { .new = new };
+    struct follow f = { .m = m };
     struct lines lines = { .take = take_follow_line, .arg = &f };
     char data[FOLLOW_CHUNK];
     size_t n;
 
     signal (SIGPIPE, SIG_IGN);
-    while ((n = read_some (new->o.cmd, data)) > 0) {
+    while ((n = read_some (m->cmd, data)) > 0) {
         lines_add (&lines, data, n);
         serve (&f);
     }
@@ -516,112 +476,114 @@ static void take_count (struct cmd *cmd, const char *arg, void *to)
     *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
 }
 
-/* 'to' is the struct new_options, as there may be several forms. */
+/* 'to' is the struct id_maker, as there may be several forms. */
 static void take_form (struct cmd *cmd, const char *arg, void *to)
 {
-    struct new_options *o = to;
+    struct id_maker *m = to;
 
-    if (o->nforms == FORMS_MAX)
+    if (m->nforms == FORMS_MAX)
         cmd_usage (cmd, "more than %d forms", FORMS_MAX);
-    o->form_name[o->nforms++] = arg;
+    m->form_name[m->nforms++] = arg;
 }
 
-static void check_fits (const struct new_options *o, bool given, const char *option, const char *scheme, bool here_only)
+static void check_fits (const struct id_maker *m, bool given, const char *option, const char *scheme, bool here_only)
 {
-    if (given && strcmp (o->scheme->name, scheme))
-        cmd_usage (o->cmd, "--%s needs --scheme %s", option, scheme);
-    if (given && here_only && !o->local)
-        cmd_usage (o->cmd, "--%s needs --local: in an instance each rank has its own", option);
+    if (given && strcmp (m->scheme->name, scheme))
+        cmd_usage (m->cmd, "--%s needs --scheme %s", option, scheme);
+    if (given && here_only && !m->local)
+        cmd_usage (m->cmd, "--%s needs --local: in an instance each rank has its own", option);
 }
 
-static void check_options (struct new_options *o)
+static void check_options (struct id_maker *m)
 {
-    check_fits (o, o->generator, "generator", "fluid", false);
-    check_fits (o, o->meta, "meta", "sno", false);
-    check_fits (o, o->partition, "partition", "sno", true);
-    check_fits (o, o->node, "node", "uid", true);
-    check_fits (o, o->fingerprint, "fingerprint", "uid", true);
-    check_fits (o, o->kind, "kind", "uid", true);
-    check_fits (o, o->drift, "drift", "uid", false);
-    if (o->follow && o->count > 0)
-        cmd_usage (o->cmd, "--follow and a count exclude each other: each line of stdin is a count");
-    if ((o->trace || o->spans) && (o->follow || o->local || strcmp (o->scheme->name, "fluid") != 0))
-        cmd_usage (o->cmd, "--trace needs one request for ids of scheme fluid: leave out --follow, --local, --scheme");
-    if ((o->trace || o->spans) && o->count > IDT_FLUID_MAX_COUNT)
-        cmd_usage (o->cmd, "--trace needs one request, which is for %d ids at most", IDT_FLUID_MAX_COUNT);
-    if (o->local && o->rank != IDT_NODEID_ANY)
-        cmd_usage (o->cmd, "--local and --rank exclude each other");
-    if (o->local && !strcmp (o->scheme->name, "fluid"))
-        cmd_usage (o->cmd, "a fluid is unique only under a lease of time, which a broker holds: leave out --local, "
+    check_fits (m, m->generator, "generator", "fluid", false);
+    check_fits (m, m->meta, "meta", "sno", false);
+    check_fits (m, m->partition, "partition", "sno", true);
+    check_fits (m, m->node, "node", "uid", true);
+    check_fits (m, m->fingerprint, "fingerprint", "uid", true);
+    check_fits (m, m->kind, "kind", "uid", true);
+    check_fits (m, m->drift, "drift", "uid", false);
+    if (m->follow && m->count > 0)
+        cmd_usage (m->cmd, "--follow and a count exclude each other: each line of stdin is a count");
+    if ((m->trace || m->spans) && (m->follow || m->local || strcmp (m->scheme->name, "fluid") != 0))
+        cmd_usage (m->cmd, "--trace needs one request for ids of scheme fluid: leave out --follow, --local, --scheme");
+    if ((m->trace || m->spans) && m->count > IDT_FLUID_MAX_COUNT)
+        cmd_usage (m->cmd, "--trace needs one request, which is for %d ids at most", IDT_FLUID_MAX_COUNT);
+    if (m->local && m->rank != IDT_NODEID_ANY)
+        cmd_usage (m->cmd, "--local and --rank exclude each other");
+    if (m->local && !strcmp (m->scheme->name, "fluid"))
+        cmd_usage (m->cmd, "a fluid is unique only under a lease of time, which a broker holds: leave out --local, "
                            "or choose another --scheme");
-    for (int i = 0; i < o->nforms; i++)
-        o->form[i] = idtext_form (o->cmd, o->scheme, o->form_name[i]);
-    if (o->nforms == 0)
-        o->form[o->nforms++] = o->scheme->usual;
+    for (int i = 0; i < m->nforms; i++)
+        m->form[i] = idtext_form (m->cmd, m->scheme, m->form_name[i]);
+    if (m->nforms == 0)
+        m->form[m->nforms++] = m->scheme->usual;
 }
 
 /* Connect to the instance, or make the local maker. */
-static void begin (struct new *new)
+static void begin (struct id_maker *m)
 {
-    new->window = new->o.follow ? 1 : WINDOW;
-    if (new->o.local) {
-        new->maker = new_maker_create (&new->o);
+    m->window = m->follow ? 1 : WINDOW;
+    if (m->local) {
+        open_maker (m);
         return;
     }
-    if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
-        cmd_die (new->o.cmd, "out of memory");
-    ask_connect_for (new->o.cmd, new->o.rank);
+    if (!(m->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (m->fluids[0]))))
+        cmd_die (m->cmd, "out of memory");
+    ask_connect_for (m->cmd, m->rank);
 }
 
 /* Send one request, and print its trace. */
-static void trace (struct new *new, uint32_t count)
+static void trace (struct id_maker *m, uint32_t count)
 {
-    struct way *way = way_ask (new->o.cmd, new->o.rank, count, new->fluids);
+    struct way *way = way_ask (m->cmd, m->rank, count, m->fluids);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct ident id = ident_of_fluid (new->fluids[i]);
+        struct ident id = ident_of_fluid (m->fluids[i]);
 
-        print (&new->o, &id);
+        print (m, &id);
     }
-    if (new->o.trace)
-        way_print (new->o.cmd, way);
-    if (new->o.spans)
-        way_write_spans (new->o.cmd, way, new->o.spans);
+    if (m->trace)
+        way_print (m->cmd, way);
+    if (m->spans)
+        way_write_spans (m->cmd, way, m->spans);
     way_destroy (way);
 }
 
 /* Take the count as an operand, as in idtree id new 3. */
-static void take_operand (struct new_options *o)
+static void take_operand (struct id_maker *m)
 {
-    if (o->cmd->argc == 0)
+    if (m->cmd->argc == 0)
         return;
-    if (o->count > 0)
-        cmd_usage (o->cmd, "--count and N are both a number of ids: leave one out");
-    take_count (o->cmd, o->cmd->argv[0], &o->count);
+    if (m->count > 0)
+        cmd_usage (m->cmd, "--count and N are both a number of ids: leave one out");
+    take_count (m->cmd, m->cmd->argv[0], &m->count);
 }
 
 static int run (struct cmd *cmd)
 {
-    struct new new = { .o = { .cmd = cmd, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
+    struct id_maker m = { .cmd = cmd, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") };
 
-    cmd_options (cmd, &new.o);
-    take_operand (&new.o);
-    check_options (&new.o);
-    new.fluid = !strcmp (new.o.scheme->name, "fluid");
+    cmd_options (cmd, &m);
+    take_operand (&m);
+    check_options (&m);
+    m.fluid = !strcmp (m.scheme->name, "fluid");
     setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
-    begin (&new);
-    if (new.o.follow)
-        follow (&new);
-    else if (new.o.trace || new.o.spans)
-        trace (&new, new.o.count > 0 ? (uint32_t) new.o.count : 1);
+    begin (&m);
+    if (m.follow)
+        follow (&m);
+    else if (m.trace || m.spans)
+        trace (&m, m.count > 0 ? (uint32_t)m.count : 1);
     else
-        give (&new, new.o.count > 0 ? new.o.count : 1);
-    new_maker_destroy (new.maker);
-    free (new.fluids);
+        give (&m, m.count > 0 ? m.count : 1);
+    flax_gen_destroy (m.flax);
+    sno_gen_destroy (m.sno);
+    uid_gen_destroy (m.uid);
+    free (m.fluids);
     return CMD_OK;
 }
 
-#define AT(member) offsetof (struct new_options, member)
+#define AT(member) offsetof (struct id_maker, member)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "how many (default 1)", take_count, AT (count) },

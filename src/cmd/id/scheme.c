@@ -269,7 +269,7 @@ static int range_uid (const struct scheme_key *key, int64_t from_ms, int64_t to_
 
 /* --- all ----------------------------------------------------------------------------------------- */
 
-static const struct scheme schemes[SCHEME_COUNT] = {
+const struct scheme schemes[SCHEME_COUNT] = {
     { "fluid", fluid_forms, FLUID_F58, read_fluid, write_fluid, unix_ms_fluid, NULL, range_fluid, "the epoch",
       "34.8 years later" },
     { "flax", text_forms, FORM_TEXT, read_flax, write_flax, unix_ms_flax, fields_flax, range_flax, "2015-01-01",
@@ -279,11 +279,6 @@ static const struct scheme schemes[SCHEME_COUNT] = {
     { "uid", text_forms, FORM_TEXT, read_uid, write_uid, unix_ms_uid, fields_uid, range_uid, "1970-01-01",
       "year 35198" },
 };
-
-const struct scheme *scheme_at (int i)
-{
-    return &schemes[i];
-}
 
 const struct scheme *scheme_find (const char *name)
 {

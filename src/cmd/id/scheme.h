@@ -70,9 +70,10 @@ struct scheme {
     const char *from, *until; /* the range of its dates */
 };
 
-/* scheme_find (): the scheme of that name, NULL if unknown.  scheme_at (): the scheme number 'i', fluid first. */
+extern const struct scheme schemes[SCHEME_COUNT]; /* fluid first */
+
+/* The scheme of that name; NULL: unknown. */
 const struct scheme *scheme_find (const char *name);
-const struct scheme *scheme_at (int i);
 
 /* The number of the form with that name; -1: the scheme has no such form. */
 int scheme_form (const struct scheme *scheme, const char *name);

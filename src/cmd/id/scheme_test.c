@@ -64,7 +64,7 @@ static void test_forms (void)
     ok (scheme_find ("sno")->read ("0x4e6f2160a0ff9a0a1033", 22, &id) == 0 && scheme_find ("snow") == NULL,
         "hex has two digits for each byte");
     for (int i = 0; i < SCHEME_COUNT; i++) {
-        const struct scheme *s = scheme_at (i);
+        const struct scheme *s = &schemes[i];
 
         ok (s->read ("", 0, &id) < 0 && errno == EINVAL && s->read ("0x", 2, &id) < 0
                 && s->read ("0x4g6f2160a0ff9a0a1033", 22, &id) < 0 && s->read ("brpk4q72xwf2m63!", 16, &id) < 0
@@ -118,8 +118,7 @@ static void test_range (void)
         "keys of a global uid enclose its range of time");
     for (int i = 0; i < SCHEME_COUNT; i++)
         bad = bad
-              && scheme_at (i)->range (&key, INT64_C (253402300799999) * (i == 3 ? 5 : 1), INT64_MAX, &lower, &upper)
-                     < 0
+              && schemes[i].range (&key, INT64_C (253402300799999) * (i == 3 ? 5 : 1), INT64_MAX, &lower, &upper) < 0
               && errno == EOVERFLOW;
     ok (bad, "dates outside of the scheme's range fail with EOVERFLOW");
     ok (scheme_find ("fluid")->range (&key, 4, 6, &lower, &upper) < 0 && errno == EOVERFLOW,

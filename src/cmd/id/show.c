@@ -9,13 +9,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
 #include "cmd/id/epoch.h"
@@ -35,13 +31,6 @@ struct show {
 
 /* --- what an id says -------------------------------------------------------------------------- */
 
-/* If ranks have several generators, add the rank that owns this one. */
-static void add_rank (const struct show *show, uint32_t generator, json_t *o)
-{
-    if (show->epoch.ranks > 0)
-        json_object_set_new (o, "rank", json_integer (epoch_rank (&show->epoch, generator)));
-}
-
 /* If the generator's owner grants subleases of it, add the ranks that may have made the id. */
 static void add_maker (struct show *show, uint32_t generator, json_t *o)
 {
@@ -50,7 +39,7 @@ static void add_maker (struct show *show, uint32_t generator, json_t *o)
 
     if (!ranks)
         return;
-    if (show->reader.cmd->json)
+    if (show->cmd->json)
         json_object_set_new (o, "maker", json_pack ("{s:I s:s}", "rank", (json_int_t)rank, "borrowers", ranks));
     else if (*ranks)
         json_object_set_new (o, "made by",
@@ -58,6 +47,16 @@ static void add_maker (struct show *show, uint32_t generator, json_t *o)
                                            ranks));
     else
         json_object_set_new (o, "made by", json_sprintf ("rank %u, or one below that borrowed of it: none now", rank));
+}
+
+/* If ranks have several generators, also the rank that owns this one. */
+static void add_generator (struct show *show, struct fluid_fields fields, json_t *o)
+{
+    json_object_set_new (o, "generator", json_integer (fields.generator));
+    if (show->epoch.ranks > 0)
+        json_object_set_new (o, "rank", json_integer (epoch_rank (&show->epoch, fields.generator)));
+    json_object_set_new (o, "sequence", json_integer (fields.sequence));
+    add_maker (show, fields.generator, o);
 }
 
 /* Format the fields for people: with units, and why there is no date. */
@@ -77,10 +76,7 @@ static void add_fluid_words (struct show *show, const struct candidate *c, json_
         json_object_set_new (o, "date", json_string (date));
     }
     json_object_set_new (o, "timestamp", json_sprintf ("%" PRIu64 " ms after the epoch", fields.timestamp_ms));
-    json_object_set_new (o, "generator", json_integer (fields.generator));
-    add_rank (show, fields.generator, o);
-    json_object_set_new (o, "sequence", json_integer (fields.sequence));
-    add_maker (show, fields.generator, o);
+    add_generator (show, fields, o);
 }
 
 static void add_fluid_fields (struct show *show, const struct candidate *c, json_t *o)
@@ -90,10 +86,7 @@ static void add_fluid_fields (struct show *show, const struct candidate *c, json
     char date[DATE_SIZE];
 
     json_object_set_new (o, "timestamp_ms", json_sprintf ("%" PRIu64, fields.timestamp_ms));
-    json_object_set_new (o, "generator", json_integer (fields.generator));
-    add_rank (show, fields.generator, o);
-    json_object_set_new (o, "sequence", json_integer (fields.sequence));
-    add_maker (show, fields.generator, o);
+    add_generator (show, fields, o);
     if (show->epoch.ms < 0)
         return;
     json_object_set_new (o, "date", json_string (format_date (show->epoch.ms + fields.timestamp_ms, date)));
@@ -114,23 +107,19 @@ static void add_fields (struct show *show, const struct candidate *c, json_t *o)
 /* JSON numbers can hold timestamps, but not all ids. */
 static json_t *object_of (struct show *show, const struct candidate *c, bool certain)
 {
-    char buf[SCHEME_TEXT_MAX];
     json_t *o = json_pack ("{s:s+}", "scheme", c->scheme->name, certain ? "" : ", perhaps");
 
     if (!o)
         cmd_die (show->cmd, "out of memory");
-    for (int form = 0; c->scheme->forms[form]; form++) {
-        c->scheme->write (&c->id, form, buf);
-        json_object_set_new (o, c->scheme->forms[form], json_string (buf));
-    }
-    (c->scheme->fields ? add_fields : show->reader.cmd->json ? add_fluid_fields : add_fluid_words) (show, c, o);
+    idtext_add_forms (o, c->scheme, &c->id);
+    (c->scheme->fields ? add_fields : show->cmd->json ? add_fluid_fields : add_fluid_words) (show, c, o);
     return o;
 }
 
 /* Print an object and free it. */
 static void print_new (struct show *show, json_t *o)
 {
-    if (show->reader.cmd->json)
+    if (show->cmd->json)
         ask_print (show->cmd, o);
     else {
         if (show->count++)
@@ -145,7 +134,7 @@ static void print_candidates (struct show *show, const struct candidate *candida
     json_t *all = json_array ();
 
     for (int i = 0; i < n; i++) {
-        if (show->reader.cmd->json && n > 1)
+        if (show->cmd->json && n > 1)
             json_array_append_new (all, object_of (show, &candidate[i], true));
         else
             print_new (show, object_of (show, &candidate[i], n == 1));

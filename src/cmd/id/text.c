@@ -41,13 +41,23 @@ int idtext_form (const struct cmd *cmd, const struct scheme *scheme, const char 
     idtext_no_such (cmd, what, s, scheme->forms);
 }
 
+void idtext_add_forms (json_t *o, const struct scheme *scheme, const struct ident *id)
+{
+    char buf[SCHEME_TEXT_MAX];
+
+    for (int form = 0; scheme->forms[form]; form++) {
+        scheme->write (id, form, buf);
+        json_object_set_new (o, scheme->forms[form], json_string (buf));
+    }
+}
+
 void idtext_take_scheme (struct cmd *cmd, const char *arg, void *to)
 {
     const struct scheme **scheme = to;
     const char *names[SCHEME_COUNT + 1] = { NULL };
 
     for (int i = 0; i < SCHEME_COUNT; i++)
-        names[i] = scheme_at (i)->name;
+        names[i] = schemes[i].name;
     if (!(*scheme = scheme_find (arg)))
         idtext_no_such (cmd, "scheme", arg, names);
 }

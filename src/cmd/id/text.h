@@ -5,9 +5,6 @@
 #ifndef CMD_IDTEXT_H
 #define CMD_IDTEXT_H
 
-#include <stdint.h>
-
-#include "cmd/base/cmd.h"
 #include "cmd/base/input.h"
 #include "cmd/id/scheme.h"
 
@@ -17,6 +14,9 @@ void idtext_no_such (const struct cmd *cmd, const char *what, const char *s, con
 
 /* The number of the form named 's' of a scheme, or end the program. */
 int idtext_form (const struct cmd *cmd, const struct scheme *scheme, const char *s);
+
+/* Add all forms of an id to an object, with their names as keys. */
+void idtext_add_forms (json_t *o, const struct scheme *scheme, const struct ident *id);
 
 /* Readers of options that several commands have: --scheme, 'to' is a const struct scheme *; --drift, --kind (NULL: not
  * given).

@@ -4,12 +4,9 @@
 /* way.c - the path of one request for ids, as text, JSON and spans */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-#include <jansson.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/out.h"
@@ -175,8 +172,7 @@ void way_print (const struct cmd *cmd, const struct way *w)
     }
     o = json_pack ("{s:s s:s s:s s:I s:O}", "trace_id", w->trace, "span", w->span, "parent", w->parent, "took_us",
                    (json_int_t)w->took_us, "hops", w->hops);
-    ask_print (cmd, o);
-    json_decref (o);
+    ask_print_new (cmd, o);
 }
 
 /* --- spans -------------------------------------------------------------------------------------------- */

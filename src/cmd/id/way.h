@@ -5,8 +5,6 @@
 #ifndef CMD_ID_WAY_H
 #define CMD_ID_WAY_H
 
-#include <stdint.h>
-
 #include <idtree/fluid.h>
 
 #include "cmd/base/cmd.h"

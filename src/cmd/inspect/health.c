@@ -7,22 +7,14 @@
  * about the others.  A failure to connect or to send is critical, and is printed like any other reason.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/inspect/health_eval.h"
 #include "libutil/clock.h"
 #include "libutil/duration.h"
 
 #define LEASE_MAX_MS 3600000
-
-struct health_options {
-    uint32_t rank;
-};
-
-/* --- the answer ------------------------------------------------------------------------------------ */
 
 static void print_text (const struct judgement *j)
 {
@@ -63,28 +55,18 @@ static int nobody_json (const struct cmd *cmd, const char *why)
     return GRADE_CRITICAL;
 }
 
-/* --- questions -------------------------------------------------------------------------------------- */
-
-/* Write an attribute of the rank (ANY: of the connected broker) into 'buf'. */
-static void get_attr (struct cmd *cmd, uint32_t rank, const char *name, char *buf, size_t size)
-{
-    idt_future_t *f = ask_wait (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
-    const char *value;
-
-    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
-        cmd_die (cmd, "%s: the answer has no value", name);
-    snprintf (buf, size, "%s", value);
-    idt_future_destroy (f);
-}
-
 static uint32_t get_rank (struct cmd *cmd)
 {
+    idt_future_t *f = ask_wait (cmd, ask_send (cmd, "attr.get", IDT_NODEID_ANY, json_pack ("{s:s}", "name", "rank")),
+                                "rank");
+    const char *value;
     uint64_t rank;
-    char text[16];
 
-    get_attr (cmd, IDT_NODEID_ANY, "rank", text, sizeof (text));
-    if (parse_number (text, 0, UINT32_MAX, &rank) < 0)
-        cmd_die (cmd, "rank: '%s' is not a number", text);
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
+        cmd_die (cmd, "rank: the answer has no value");
+    if (parse_number (value, 0, UINT32_MAX, &rank) < 0)
+        cmd_die (cmd, "rank: '%s' is not a number", value);
+    idt_future_destroy (f);
     return (uint32_t)rank;
 }
 
@@ -109,7 +91,7 @@ static void take (struct judgement *j, const struct question *q, idt_future_t *f
     if (!f || idt_future_wait (f, left_ms) < 0)
         health_eval_error (j, q, errno, "no broker can be reached");
     else if (idt_rpc_get_unpack (f, "o", &answer) == 0)
-        health_eval_answer (j, q, answer);
+        q->judge (j, answer);
     else
         health_eval_error (j, q, errno, idt_future_errnum (f) ? idt_future_error (f) : "malformed answer");
     idt_future_destroy (f);
@@ -131,15 +113,15 @@ static void ask_all (struct cmd *cmd, struct judgement *j)
 
 static int run (struct cmd *cmd)
 {
-    struct health_options o = { .rank = IDT_NODEID_ANY };
+    uint32_t rank = IDT_NODEID_ANY;
     struct judgement j;
 
-    cmd_options (cmd, &o);
+    cmd_options (cmd, &rank);
     cmd->died = cmd->json ? nobody_json : nobody_text;
-    ask_connect_for (cmd, o.rank);
-    if (o.rank == IDT_NODEID_ANY)
-        o.rank = get_rank (cmd);
-    health_eval_begin (&j, o.rank, get_lease_ms (cmd, o.rank));
+    ask_connect_for (cmd, rank);
+    if (rank == IDT_NODEID_ANY)
+        rank = get_rank (cmd);
+    health_eval_begin (&j, rank, get_lease_ms (cmd, rank));
     j.in_flux = ask_is_flux (cmd);
     ask_all (cmd, &j);
     if (cmd->json)
@@ -151,8 +133,7 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "R", "rank to check (default: the broker of the URI); 0: the instance", cmd_take_rank,
-      offsetof (struct health_options, rank) },
+    { 'r', "rank", "R", "rank to check (default: the broker of the URI); 0: the instance", cmd_take_rank, 0 },
     CMD_OPTIONS_END,
 };
 

@@ -62,8 +62,6 @@ static int64_t ms_of (const json_t *value)
     return s ? (int64_t)strtoull (s, NULL, 10) : json_integer_value (value);
 }
 
-/* --- the broker, the tree -------------------------------------------------------------------------- */
-
 static void health_eval_state (struct judgement *j, const json_t *answer)
 {
     const char *state = text_of (answer, "state");
@@ -195,8 +193,6 @@ static void health_eval_watermark (struct judgement *j, const json_t *answer)
             (double)still_ms / 1000);
 }
 
-/* --- documents, jobs ----------------------------------------------------------------------------------- */
-
 static void health_eval_documents (struct judgement *j, const json_t *answer)
 {
     const char *store = text_of (json_object_get (answer, "root"), "store");
@@ -213,8 +209,6 @@ static void health_eval_jobs (struct judgement *j, const json_t *answer)
         health_eval_add (j, GRADE_CRITICAL, "jobs", "jobs are not stored: %s", why);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------- */
-
 const struct question judge_questions[] = {
     { "tree", "overlay.health", 0, health_eval_tree },
     { "broker", "state-machine.get", 0, health_eval_state },
@@ -229,11 +223,6 @@ const struct question judge_questions[] = {
 int health_eval_asks (const struct question *q, uint32_t rank)
 {
     return !(q->flags & (rank == 0 ? QUESTION_NOT_ROOT : QUESTION_ROOT));
-}
-
-void health_eval_answer (struct judgement *j, const struct question *q, const json_t *answer)
-{
-    q->judge (j, answer);
 }
 
 /* EPERM is no fault: the client may not read the value.  ENOSYS is no fault for an optional module, nor for the

@@ -7,8 +7,8 @@
  *   degraded  ids are made and all guarantees hold, but an operator should look
  *   critical  ids are not made here, or soon will not be
  */
-#ifndef CMD_LOOK_HEALTH_EVAL_H
-#define CMD_LOOK_HEALTH_EVAL_H
+#ifndef CMD_HEALTH_EVAL_H
+#define CMD_HEALTH_EVAL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,8 +49,7 @@ int health_eval_asks (const struct question *q, uint32_t rank);
 
 void health_eval_begin (struct judgement *j, uint32_t rank, uint64_t lease_ms);
 
-/* Evaluate the answer to a request, or its error. */
-void health_eval_answer (struct judgement *j, const struct question *q, const json_t *answer);
+/* Evaluate the error of a request; answers are evaluated by judge (). */
 void health_eval_error (struct judgement *j, const struct question *q, int errnum, const char *text);
 
 /* Add a reason. */
@@ -59,4 +58,4 @@ void health_eval_add (struct judgement *j, enum grade grade, const char *what, c
 
 const char *grade_name (enum grade grade);
 
-#endif /* CMD_LOOK_HEALTH_EVAL_H */
+#endif /* CMD_HEALTH_EVAL_H */

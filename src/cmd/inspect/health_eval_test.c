@@ -26,7 +26,7 @@ static bool judged (uint32_t rank, const char *topic, const char *answer, enum g
     json_t *o = json_loads (answer, 0, NULL);
 
     health_eval_begin (&j, rank, LEASE_MS);
-    health_eval_answer (&j, question (topic), o);
+    question (topic)->judge (&j, o);
     const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
     bool fits = o && j.grade == grade && (why ? said && strstr (said, why) : !said);
     if (!fits)
@@ -163,7 +163,7 @@ static void test_nonsense (void)
             json_t *o = json_loads (answers[i], 0, NULL);
 
             health_eval_begin (&j, 0, 0);
-            health_eval_answer (&j, q, o);
+            q->judge (&j, o);
             ok (json_array_size (j.reasons) <= 1, "%s: a malformed answer does not crash", q->topic);
             json_decref (o);
             json_decref (j.reasons);

@@ -2,13 +2,11 @@
  * Copyright idtree contributors */
 
 /* metrics.c - idtree metrics: the figures of an instance, a subtree or each of its ranks, for Prometheus */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "libmetrics/text.h"
 
 struct metrics_options {
@@ -25,8 +23,6 @@ static enum metrics_format read_format (struct cmd *cmd, const char *name)
         cmd_usage (cmd, "--format %.64s: openmetrics or prometheus is needed", name);
     return METRICS_PROMETHEUS;
 }
-
-/* --- summed up ------------------------------------------------------------------------------------------ */
 
 static int print_sums (struct cmd *cmd, const struct metrics_options *o, enum metrics_format format)
 {
@@ -47,8 +43,6 @@ static int print_sums (struct cmd *cmd, const struct metrics_options *o, enum me
     json_decref (report);
     return CMD_OK;
 }
-
-/* --- rank by rank --------------------------------------------------------------------------------------- */
 
 struct collection {
     struct metrics_source *sources; /* owns their reports */
@@ -74,8 +68,7 @@ static void print_by_rank (const struct cmd *cmd, const struct collection *c)
         snprintf (rank, sizeof (rank), "%ld", c->sources[i].rank);
         json_object_set (o, rank, (json_t *)c->sources[i].report);
     }
-    ask_print (cmd, o);
-    json_decref (o);
+    ask_print_new (cmd, o);
 }
 
 static int print_each (struct cmd *cmd, const struct metrics_options *o, enum metrics_format format)
@@ -104,8 +97,6 @@ static int print_each (struct cmd *cmd, const struct metrics_options *o, enum me
     ranks_fini (&ranks);
     return status;
 }
-
-/* --- the command ----------------------------------------------------------------------------------------- */
 
 static int run (struct cmd *cmd)
 {

@@ -13,19 +13,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include <idtree/rpc.h>
-
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/base/table.h"
 #include "libmetrics/metrics.h"
@@ -212,7 +203,7 @@ static void print_groups (const char *title, json_t *groups, bool color)
     out_print ("%-12s %8s  %s\n", title, "COUNT", "RANKS");
     json_object_foreach (groups, state, group)
         if (printed++ < MAX_GROUPS)
-            print_group (color ? color_begin (mood_of (state)) : NULL, state, group);
+            print_group (color ? mood_colors[mood_of (state)].begin : NULL, state, group);
     if (n > MAX_GROUPS)
         out_print ("... and %zu more: --json prints all\n", n - MAX_GROUPS);
 }
@@ -410,7 +401,7 @@ static void fill_fluid (struct walk *w, struct tree_node *node, struct tree_row 
 
 static void set_color (const struct walk *w, struct libscols_line *line, const char *status)
 {
-    const char *color = color_name (mood_of (status));
+    const char *color = mood_colors[mood_of (status)].name;
 
     if (w->color && color && scols_cell_set_color (scols_line_get_cell (line, STATUS), color) < 0)
         cmd_die (w->cmd, "out of memory");
@@ -545,8 +536,7 @@ static void print_tree (const struct overlay_view *v)
     if (v->cmd->json) {
         json_t *o = table_json_new (w.table, "overlay");
 
-        ask_print (v->cmd, o);
-        json_decref (o);
+        ask_print_new (v->cmd, o);
         return;
     }
     table_print (w.table);

@@ -12,11 +12,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
@@ -25,25 +23,55 @@
 #include "libutil/minmax.h"
 
 #define USER_ENTRY_MAX 4096 /* bytes of a user's entry; a user with a longer one is shown by number */
-#define PAGE 1000           /* jobs; the most that an answer may have */
+#define USER_MAX 64         /* bytes of a user's name */
+#define USERS 16
+#define PAGE 1000 /* jobs; the most that an answer may have */
 #define USER_WIDTH 12
 #define ID_GAP 2
 #define LABEL_WIDTH 14
 #define STATS_WIDTH 24
+
+/* The name of a user, or the number as text; empty: unused entry. */
+struct jobs_user {
+    uid_t userid;
+    char name[USER_MAX];
+};
+
+/* The parsed options of a command, and what it has printed. */
+struct jobs {
+    struct cmd *cmd;
+    const char *form_name;
+    int form;          /* of printed ids */
+    const char *after; /* an id; NULL: not given */
+    uint64_t count;    /* 0: not given */
+    bool ack;
+    bool no_jobspec;
+
+    void (*print) (struct jobs *j, const json_t *job); /* as text; the id has the wanted form */
+    uint64_t printed;                                  /* jobs */
+    char last[SCHEME_TEXT_MAX];                        /* id of the last printed job, as received */
+    int id_width;                                      /* width of the first id */
+    struct jobs_user users[USERS];                     /* cache of names, as a look-up may take long */
+};
+
+#define AT(member) offsetof (struct jobs, member)
+#define AFTER_OPTION                                                                              \
+    {                                                                                             \
+        'a', "after", "ID", "only jobs with ids above ID, in any form", cmd_take_text, AT (after) \
+    }
 
 static const struct scheme *fluid (void)
 {
     return scheme_find ("fluid");
 }
 
-/* --- options ---------------------------------------------------------------------------------- */
-
 int jobs_form (const struct cmd *cmd, const char *name)
 {
     return name ? idtext_form (cmd, fluid (), name) : fluid ()->usual;
 }
 
-struct jobs jobs_begin (struct cmd *cmd)
+/* Parse the options. */
+static struct jobs begin_jobs (struct cmd *cmd)
 {
     struct jobs j = { .cmd = cmd };
 
@@ -52,9 +80,8 @@ struct jobs jobs_begin (struct cmd *cmd)
     return j;
 }
 
-/* --- ids -------------------------------------------------------------------------------------- */
-
-const char *jobs_read_id (const struct cmd *cmd, const char *s, char buf[SCHEME_TEXT_MAX])
+/* Convert an id in any form to F58 in 'buf'.  Ends the program if 's' is not an id.  Returns 'buf'. */
+static const char *read_id (const struct cmd *cmd, const char *s, char buf[SCHEME_TEXT_MAX])
 {
     char quoted[CMD_QUOTE_MAX];
     struct ident id;
@@ -76,16 +103,6 @@ const char *jobs_write_id (const struct cmd *cmd, int form, const char *s, char 
     return buf;
 }
 
-void jobs_set_id (const struct jobs *j, json_t *job)
-{
-    char id[SCHEME_TEXT_MAX];
-
-    jobs_write_id (j->cmd, j->form, json_string_value (json_object_get (job, "id")), id);
-    json_object_set_new (job, "id", json_string (id));
-}
-
-/* --- questions -------------------------------------------------------------------------------- */
-
 void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const char *what)
 {
     ask_check_flux (cmd, f, what);
@@ -98,7 +115,10 @@ void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const cha
             what);
 }
 
-json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request, const char *what)
+/* Send a request of the service "ingest" to rank 0 and return the answer, a new reference; 'request' is stolen.  If it
+ * fails end the program with "WHAT: why".
+ */
+static json_t *ask_jobs_new (const struct jobs *j, const char *method, json_t *request, const char *what)
 {
     char topic[64];
 
@@ -107,8 +127,6 @@ json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request,
     jobs_check_service (j->cmd, f, j->cmd->argc == 1 ? j->cmd->argv[0] : what); /* the id as given */
     return ask_take_new (j->cmd, f, what);
 }
-
-/* --- users ------------------------------------------------------------------------------------ */
 
 static void look_up (struct jobs_user *u, uid_t userid)
 {
@@ -122,28 +140,38 @@ static void look_up (struct jobs_user *u, uid_t userid)
         snprintf (u->name, sizeof (u->name), "%" PRIu32, (uint32_t)userid);
 }
 
-const char *jobs_user (struct jobs *j, const json_t *job)
+/* The name of the user of a job, or the number as text; borrowed until the next call. */
+static const char *user_of (struct jobs *j, const json_t *job)
 {
     uid_t userid = (uid_t)json_integer_value (json_object_get (job, "userid"));
-    struct jobs_user *u = &j->users[userid % JOBS_USERS];
+    struct jobs_user *u = &j->users[userid % USERS];
 
     if (!*u->name || u->userid != userid)
         look_up (u, userid);
     return u->name;
 }
 
+/* Print a job, and keep its id as received: the next page, or what is confirmed, begins behind it. */
+static void print_job (struct jobs *j, json_t *job)
+{
+    const char *received = json_string_value (json_object_get (job, "id"));
+    char id[SCHEME_TEXT_MAX];
+
+    snprintf (j->last, sizeof (j->last), "%s", received ? received : "");
+    jobs_write_id (j->cmd, j->form, received, id);
+    json_object_set_new (job, "id", json_string (id));
+    if (j->cmd->json)
+        ask_print (j->cmd, job);
+    else
+        j->print (j, job);
+    j->printed++;
+}
+
 /* --- list ------------------------------------------------------------------------------------ */
 
-struct job_list {
-    struct jobs j;
-    uint64_t printed;
-    int id_width; /* width of the first id */
-    char last[SCHEME_TEXT_MAX];
-};
-
-static void print_row (const struct job_list *l, const char *id, const char *user, const char *urgency, const char *key)
+static void print_row (const struct jobs *j, const char *id, const char *user, const char *urgency, const char *key)
 {
-    out_print ("%-*s %-*s %7s  %s\n", l->id_width, id, USER_WIDTH, user, urgency, key);
+    out_print ("%-*s %-*s %7s  %s\n", j->id_width, id, USER_WIDTH, user, urgency, key);
 }
 
 /* The number of characters of a text in UTF-8. */
@@ -161,47 +189,33 @@ static const char *printable (const char *key, char buf[CMD_QUOTE_MAX])
     return key;
 }
 
-static void print_list_row (struct job_list *l, const json_t *job)
+static void print_list_row (struct jobs *j, const json_t *job)
 {
     char text[32], quoted[CMD_QUOTE_MAX];
     const char *id, *key = "-";
     json_int_t urgency;
 
     if (json_unpack ((json_t *)job, "{s:s s:I s?s}", "id", &id, "urgency", &urgency, "key", &key) < 0)
-        cmd_die (l->j.cmd, "malformed answer of the broker");
-    if (l->printed == 0) {
-        l->id_width = width_of (id) + ID_GAP;
-        print_row (l, "ID", "USER", "URGENCY", "KEY");
+        cmd_die (j->cmd, "malformed answer of the broker");
+    if (j->printed == 0) {
+        j->id_width = width_of (id) + ID_GAP;
+        print_row (j, "ID", "USER", "URGENCY", "KEY");
     }
     snprintf (text, sizeof (text), "%" JSON_INTEGER_FORMAT, urgency);
-    print_row (l, id, jobs_user (&l->j, job), text, printable (key, quoted));
-}
-
-/* Print a job, and keep its id as received: the next page begins behind it. */
-static void print_listed (struct job_list *l, json_t *job)
-{
-    const char *id = json_string_value (json_object_get (job, "id"));
-
-    snprintf (l->last, sizeof (l->last), "%s", id ? id : "");
-    jobs_set_id (&l->j, job);
-    if (l->j.cmd->json)
-        ask_print (l->j.cmd, job);
-    else
-        print_list_row (l, job);
-    l->printed++;
+    print_row (j, id, user_of (j, job), text, printable (key, quoted));
 }
 
 /* Print a page of at most 'count' jobs.  Returns whether there are more. */
-static bool print_page (struct job_list *l, uint64_t count)
+static bool print_page (struct jobs *j, uint64_t count)
 {
     json_t *request = json_pack ("{s:I}", "count", (json_int_t)count), *answer, *job;
     size_t i;
 
-    if (*l->last)
-        json_object_set_new (request, "after", json_string (l->last));
-    answer = jobs_ask_new (&l->j, "list", request, "jobs");
+    if (*j->last)
+        json_object_set_new (request, "after", json_string (j->last));
+    answer = ask_jobs_new (j, "list", request, "jobs");
     json_array_foreach (json_object_get (answer, "jobs"), i, job)
-        print_listed (l, job);
+        print_job (j, job);
     bool more = i > 0 && json_is_true (json_object_get (answer, "more"));
     json_decref (answer);
     return more;
@@ -209,20 +223,21 @@ static bool print_page (struct job_list *l, uint64_t count)
 
 static int run_list (struct cmd *cmd)
 {
-    struct job_list l = { .j = jobs_begin (cmd) };
-    uint64_t count = l.j.count > 0 ? l.j.count : UINT64_MAX;
+    struct jobs j = begin_jobs (cmd);
+    uint64_t count = j.count > 0 ? j.count : UINT64_MAX;
 
-    if (l.j.after)
-        jobs_read_id (cmd, l.j.after, l.last);
-    while (print_page (&l, min_u64 (count - l.printed, PAGE)) && l.printed < count)
+    j.print = print_list_row;
+    if (j.after)
+        read_id (cmd, j.after, j.last);
+    while (print_page (&j, min_u64 (count - j.printed, PAGE)) && j.printed < count)
         ;
     return CMD_OK;
 }
 
 static const struct cmd_option list_options[] = {
-    JOBS_AFTER_OPTION,
-    { 'n', "count", "N", "at most N (default: all)", cmd_take_count, JOBS_AT (count) },
-    JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
+    AFTER_OPTION,
+    { 'n', "count", "N", "at most N (default: all)", cmd_take_count, AT (count) },
+    JOBS_FORMAT_OPTIONS (AT (form_name)),
     CMD_OPTIONS_END,
 };
 
@@ -238,18 +253,6 @@ const struct command job_list_command = {
 
 /* --- show ------------------------------------------------------------------------------------- */
 
-/* Add all forms of the id, with their names as keys. */
-static void add_forms (json_t *o, const struct ident *id)
-{
-    const struct scheme *scheme = scheme_find ("fluid");
-    char buf[SCHEME_TEXT_MAX];
-
-    for (int form = 0; scheme->forms[form]; form++) {
-        scheme->write (id, form, buf);
-        json_object_set_new (o, scheme->forms[form], json_string (buf));
-    }
-}
-
 /* Add the date of the id, if the instance's epoch is known. */
 static void add_date (json_t *o, const struct ident *id, struct cmd *cmd)
 {
@@ -263,7 +266,7 @@ static void add_date (json_t *o, const struct ident *id, struct cmd *cmd)
     epoch_fini (&epoch);
 }
 
-static void print_job (const json_t *o)
+static void print_shown (const json_t *o)
 {
     json_t *shown = json_copy ((json_t *)o), *spec = json_incref (json_object_get (o, "jobspec"));
 
@@ -280,22 +283,22 @@ static void print_job (const json_t *o)
 
 static int run_show (struct cmd *cmd)
 {
-    struct jobs j = jobs_begin (cmd);
+    struct jobs j = begin_jobs (cmd);
     char id[SCHEME_TEXT_MAX];
     struct ident ident;
 
-    jobs_read_id (cmd, cmd->argv[0], id);
-    json_t *job = jobs_ask_new (&j, "get", json_pack ("{s:s}", "id", id), id), *o = json_object ();
-    scheme_find ("fluid")->read (id, strlen (id), &ident);
+    read_id (cmd, cmd->argv[0], id);
+    json_t *job = ask_jobs_new (&j, "get", json_pack ("{s:s}", "id", id), id), *o = json_object ();
+    fluid ()->read (id, strlen (id), &ident);
     json_object_set_new (o, "id", json_string (id));
-    add_forms (o, &ident);
+    idtext_add_forms (o, fluid (), &ident);
     add_date (o, &ident, cmd);
-    json_object_set_new (o, "user", json_string (jobs_user (&j, job)));
+    json_object_set_new (o, "user", json_string (user_of (&j, job)));
     json_object_update_missing (o, job);
     if (cmd->json)
         ask_print (cmd, o);
     else
-        print_job (o);
+        print_shown (o);
     json_decref (job);
     json_decref (o);
     return CMD_OK;
@@ -305,11 +308,11 @@ static int run_show (struct cmd *cmd)
 
 static int run_ack (struct cmd *cmd)
 {
-    struct jobs j = jobs_begin (cmd);
+    struct jobs j = begin_jobs (cmd);
     char id[SCHEME_TEXT_MAX];
 
-    jobs_read_id (cmd, cmd->argv[0], id);
-    json_decref (jobs_ask_new (&j, "ack", json_pack ("{s:s}", "id", id), id));
+    read_id (cmd, cmd->argv[0], id);
+    json_decref (ask_jobs_new (&j, "ack", json_pack ("{s:s}", "id", id), id));
     return CMD_OK;
 }
 
@@ -327,8 +330,8 @@ static void print_stats (json_t *stats)
 
 static int run_stats (struct cmd *cmd)
 {
-    struct jobs j = jobs_begin (cmd);
-    json_t *stats = jobs_ask_new (&j, "stats", json_object (), "jobs");
+    struct jobs j = begin_jobs (cmd);
+    json_t *stats = ask_jobs_new (&j, "stats", json_object (), "jobs");
 
     if (cmd->json)
         ask_print (cmd, stats);
@@ -337,8 +340,6 @@ static int run_stats (struct cmd *cmd)
     json_decref (stats);
     return CMD_OK;
 }
-
-/* --- the commands ----------------------------------------------------------------------------- */
 
 const struct command job_show_command = {
     .name = "job show",
@@ -371,22 +372,16 @@ const struct command job_stats_command = {
 
 /* --- watch ----------------------------------------------------------------------------------- */
 
-struct watch {
-    struct jobs j;
-    uint64_t printed, answers;
-    char last[SCHEME_TEXT_MAX]; /* id of the last printed job, as received */
-};
-
 /* Print a line: id, user, urgency, jobspec. */
-static void print_watch_line (struct watch *w, const json_t *job)
+static void print_watch_line (struct jobs *j, const json_t *job)
 {
     json_t *spec = json_object_get (job, "jobspec");
     json_int_t urgency;
     const char *id;
 
     if (json_unpack ((json_t *)job, "{s:s s:I}", "id", &id, "urgency", &urgency) < 0)
-        cmd_die (w->j.cmd, "malformed answer of the broker");
-    out_print ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, jobs_user (&w->j, job), urgency);
+        cmd_die (j->cmd, "malformed answer of the broker");
+    out_print ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, user_of (j, job), urgency);
     if (spec) {
         out_print ("\t");
         out_json (spec, JSON_COMPACT);
@@ -394,82 +389,72 @@ static void print_watch_line (struct watch *w, const json_t *job)
     out_print ("\n");
 }
 
-static void print_watched (struct watch *w, json_t *job)
+static bool is_done (const struct jobs *j)
 {
-    const char *id = json_string_value (json_object_get (job, "id"));
-
-    snprintf (w->last, sizeof (w->last), "%s", id ? id : "");
-    jobs_set_id (&w->j, job);
-    if (w->j.cmd->json)
-        ask_print (w->j.cmd, job);
-    else
-        print_watch_line (w, job);
-    w->printed++;
-}
-
-static bool is_done (const struct watch *w)
-{
-    return w->j.count > 0 && w->printed >= w->j.count;
+    return j->count > 0 && j->printed >= j->count;
 }
 
 /* Confirm all printed jobs to rank 0, after they have been written. */
-static void confirm (struct watch *w, const json_t *answer)
+static void confirm (struct jobs *j, const json_t *answer)
 {
-    json_t *request = json_pack ("{s:s s:O}", "id", w->last, "watch", json_object_get (answer, "watch"));
+    json_t *request = json_pack ("{s:s s:O}", "id", j->last, "watch", json_object_get (answer, "watch"));
 
-    cmd_flush (w->j.cmd);
+    cmd_flush (j->cmd);
     if (!request)
-        cmd_die (w->j.cmd, "malformed answer of the broker");
-    if (!w->j.ack)
+        cmd_die (j->cmd, "malformed answer of the broker");
+    if (!j->ack)
         json_object_set_new (request, "keep", json_true ());
-    json_decref (jobs_ask_new (&w->j, "ack", request, w->last));
+    json_decref (ask_jobs_new (j, "ack", request, j->last));
 }
 
 /* An answer without jobs means that all present jobs were sent. */
-static void take (struct watch *w, const json_t *answer)
+static void take (struct jobs *j, const json_t *answer)
 {
     json_t *jobs = json_object_get (answer, "jobs");
     size_t i;
 
-    for (i = 0; i < json_array_size (jobs) && !is_done (w); i++)
-        print_watched (w, json_array_get (jobs, i));
+    for (i = 0; i < json_array_size (jobs) && !is_done (j); i++)
+        print_job (j, json_array_get (jobs, i));
     if (i > 0)
-        confirm (w, answer);
+        confirm (j, answer);
 }
 
-static idt_future_t *begin (struct watch *w)
+static idt_future_t *begin (struct jobs *j)
 {
-    json_t *request = json_pack ("{s:b}", "jobspec", !w->j.no_jobspec);
+    json_t *request = json_pack ("{s:b}", "jobspec", !j->no_jobspec);
     char after[SCHEME_TEXT_MAX];
 
-    if (w->j.after)
-        json_object_set_new (request, "after", json_string (jobs_read_id (w->j.cmd, w->j.after, after)));
-    return ask_stream (w->j.cmd, "ingest.watch", 0, request);
+    if (j->after)
+        json_object_set_new (request, "after", json_string (read_id (j->cmd, j->after, after)));
+    return ask_stream (j->cmd, "ingest.watch", 0, request);
 }
 
 static int run_watch (struct cmd *cmd)
 {
-    struct watch w = { .j = jobs_begin (cmd) };
-    idt_future_t *f = begin (&w);
+    struct jobs j = begin_jobs (cmd);
+    idt_future_t *f = begin (&j);
+    bool first = true;
     json_t *answer;
 
-    for (; !is_done (&w); idt_future_reset (f)) {
-        jobs_check_service (cmd, w.answers++ == 0 ? ask_ready (cmd, f, "jobs") : ask_next (cmd, f, "jobs"), "jobs");
+    j.print = print_watch_line;
+    for (; !is_done (&j); idt_future_reset (f)) {
+        jobs_check_service (cmd, first ? ask_ready (cmd, f, "jobs") : ask_next (cmd, f, "jobs"), "jobs");
+        first = false;
         ask_wait (cmd, f, "jobs");
         if (idt_rpc_get_unpack (f, "o", &answer) < 0)
             cmd_die (cmd, "malformed answer of the broker");
-        take (&w, answer);
+        take (&j, answer);
     }
     idt_future_destroy (f);
     return CMD_OK;
 }
 
 static const struct cmd_option watch_options[] = {
-    JOBS_AFTER_OPTION,
-    { 'n', "count", "N", "end after N jobs (default: until interrupted)", cmd_take_count, JOBS_AT (count) },
-    { 0, "ack", NULL, "acknowledge printed jobs: they may be deleted", cmd_take_flag, JOBS_AT (ack) },
-    { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, JOBS_AT (no_jobspec) },
-    JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
+    AFTER_OPTION,
+    { 'n', "count", "N", "end after N jobs (default: until interrupted)", cmd_take_count, AT (count) },
+    { 0, "ack", NULL, "acknowledge printed jobs: they may be deleted", cmd_take_flag, AT (ack) },
+    { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, AT (no_jobspec) },
+    JOBS_FORMAT_OPTIONS (AT (form_name)),
     CMD_OPTIONS_END,
 };
 

@@ -9,17 +9,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include <idtree/reactor.h>
 
-#include "cmd/base/cmd.h"
 #include "cmd/base/input.h"
 #include "cmd/base/out.h"
 #include "cmd/job/job.h"
@@ -113,8 +108,7 @@ static void print_json (const struct submit *s, const struct slot *slot)
         json_object_set_new (o, "key", json_string (key_of (s, slot->number, key)));
     if (slot->same)
         json_object_set_new (o, "same", json_true ());
-    ask_print (s->cmd, o);
-    json_decref (o);
+    ask_print_new (s->cmd, o);
 }
 
 static void print_id (const struct submit *s, const struct slot *slot)

@@ -86,8 +86,6 @@ static void answer_error (struct control_client *c, const char *text)
     answer_new (c, json_pack ("{s:s}", "error", text));
 }
 
-/* --- requests ------------------------------------------------------------------------------- */
-
 static void check (struct control_client *c)
 {
     idt_error_t error = { "" };
@@ -226,8 +224,6 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     else
         drop (c);
 }
-
-/* --- life ------------------------------------------------------------------------------------ */
 
 static int listen_in (const char *dir, idt_error_t *errp)
 {

@@ -17,8 +17,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -33,7 +31,9 @@
 
 #include "broker/boot/traces.h"
 #include "cmd/base/out.h"
-#include "cmd/launch/launcher_private.h"
+#include "cmd/launch/launcher.h"
+#include "cmd/launch/procs.h"
+#include "libpmi/pmi_server.h"
 #include "libpmi/pmi_wire.h"
 #include "libreaper/reaper.h"
 #include "libutil/errprintf.h"
@@ -43,7 +43,41 @@
 #define COMMAND_GRACE_MS 5000 /* ms for a command that was asked to end */
 #define ORPHAN_GRACE_MS 500   /* ms for brokers that outlive rank 0 */
 
-static void stop (struct launcher *l);
+enum phase {
+    PHASE_BOOT,
+    PHASE_RUN,
+    PHASE_QUIT,
+    PHASE_STOP,
+};
+
+enum stop_step {
+    STOP_ROOT,
+    STOP_ALL,
+    STOP_KILL,
+};
+
+struct pmi_link {
+    struct launcher *l;
+    idt_watcher_t *w;
+};
+
+struct launcher {
+    const struct launcher_config *config;
+    enum phase phase;
+    enum stop_step step;
+    bool first_is_sound; /* the options of rank 0 are valid as far as it has started */
+    bool boot_failed;    /* the failure was reported: later ends have the same cause, or were killed */
+    int status;          /* the launcher's exit status */
+    pid_t command;
+    struct procs procs;
+    struct pmi_link *links; /* one for each process */
+    struct pmi_server *pmi;
+    struct control *control;
+    idt_reactor_t *r;
+    int signal_fd;
+    idt_watcher_t *signal_w;
+    idt_watcher_t *timer;
+};
 
 static void say (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
 
@@ -76,6 +110,54 @@ static void clear_progress (struct launcher *l)
 {
     if (l->config->progress)
         out_error ("\r\033[K");
+}
+
+/* --- stop ------------------------------------------------------------------------------------- */
+
+static void end_if_done (struct launcher *l)
+{
+    if (l->phase == PHASE_STOP && l->procs.alive == 0)
+        idt_reactor_stop (l->r);
+}
+
+static void take_step (struct launcher *l)
+{
+    if (l->step == STOP_KILL)
+        procs_kill_all (&l->procs, SIGKILL);
+    else
+        procs_cont_all (&l->procs);
+    if (l->step == STOP_ROOT && l->procs.rank[0].state == PROC_DOWN)
+        l->step = STOP_ALL;
+    if (l->step == STOP_ROOT)
+        procs_kill (&l->procs, 0, SIGTERM);
+    if (l->step == STOP_ALL)
+        procs_kill_all (&l->procs, SIGTERM);
+    set_timer (l, l->config->stop_timeout_ms);
+}
+
+static void next_step (struct launcher *l)
+{
+    if (l->step == STOP_KILL)
+        return;
+    l->step++;
+    if (l->step == STOP_KILL)
+        say ("%d %s did not end within %g s and are killed", l->procs.alive,
+             l->procs.count == l->procs.size ? "brokers" : "of the processes", l->config->stop_timeout_ms / 1e3);
+    take_step (l);
+}
+
+/* In phase BOOT brokers are killed: a broker that is not up cannot stop in order. */
+static void stop (struct launcher *l)
+{
+    if (l->phase == PHASE_STOP)
+        return;
+    if (l->phase == PHASE_BOOT)
+        clear_progress (l);
+    l->step = l->phase == PHASE_BOOT ? STOP_KILL : STOP_ROOT;
+    l->phase = PHASE_STOP;
+    l->procs.stopping = true;
+    take_step (l);
+    end_if_done (l);
 }
 
 /* --- command ---------------------------------------------------------------------------------- */
@@ -151,53 +233,6 @@ static void quit (struct launcher *l)
     set_timer (l, COMMAND_GRACE_MS);
 }
 
-/* --- stop ------------------------------------------------------------------------------------- */
-
-static void end_if_done (struct launcher *l)
-{
-    if (l->phase == PHASE_STOP && l->procs.alive == 0)
-        idt_reactor_stop (l->r);
-}
-
-static void take_step (struct launcher *l)
-{
-    if (l->step == STOP_KILL)
-        procs_kill_all (&l->procs, SIGKILL);
-    else
-        procs_cont_all (&l->procs);
-    if (l->step == STOP_ROOT && l->procs.rank[0].state == PROC_DOWN)
-        l->step = STOP_ALL;
-    if (l->step == STOP_ROOT)
-        procs_kill (&l->procs, 0, SIGTERM);
-    if (l->step == STOP_ALL)
-        procs_kill_all (&l->procs, SIGTERM);
-    set_timer (l, l->config->stop_timeout_ms);
-}
-
-static void next_step (struct launcher *l)
-{
-    if (l->step == STOP_KILL)
-        return;
-    l->step++;
-    if (l->step == STOP_KILL)
-        say ("%d %s did not end within %g s and are killed", l->procs.alive,
-             l->procs.count == l->procs.size ? "brokers" : "of the processes", l->config->stop_timeout_ms / 1e3);
-    take_step (l);
-}
-
-/* In phase BOOT brokers are killed: a broker that is not up cannot stop in order. */
-static void stop (struct launcher *l)
-{
-    if (l->phase == PHASE_STOP)
-        return;
-    if (l->phase == PHASE_BOOT)
-        clear_progress (l);
-    l->step = l->phase == PHASE_BOOT ? STOP_KILL : STOP_ROOT;
-    l->phase = PHASE_STOP;
-    take_step (l);
-    end_if_done (l);
-}
-
 /* --- boot ------------------------------------------------------------------------------------- */
 
 static void fail_boot (struct launcher *l, int status, const char *why)
@@ -211,8 +246,9 @@ static void fail_boot (struct launcher *l, int status, const char *why)
 
 static void pmi_cb (idt_watcher_t *w, int revents, void *arg);
 
-int launcher_start_process (struct launcher *l, int process, idt_error_t *errp)
+static int start_process (void *arg, int process, idt_error_t *errp)
 {
+    struct launcher *l = arg;
     struct pmi_link *link = &l->links[process];
 
     pmi_server_reset (l->pmi, process);
@@ -232,7 +268,7 @@ static void start_others (struct launcher *l)
 
     procs_open_zygote (&l->procs);
     for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
-        if (launcher_start_process (l, process, &error) < 0)
+        if (start_process (l, process, &error) < 0)
             fail_boot (l, 1, error.text);
     procs_close_zygote (&l->procs);
 }
@@ -362,13 +398,16 @@ static int line_cb (void *arg, int process, const char *line)
     return 0;
 }
 
-void launcher_order (struct launcher *l, int rank, const char *order, int signum)
+static void order_cb (void *arg, int rank, const char *order, int signum)
 {
+    struct launcher *l = arg;
     char line[128];
 
     snprintf (line, sizeof (line), "cmd=idtree_order rank=%d order=%s signal=%d\n", rank, order, signum);
     pmi_send_cb (l, procs_process (&l->procs, rank), line);
 }
+
+static const struct procs_ops procs_ops = { .start = start_process, .order = order_cb };
 
 static const struct pmi_server_ops pmi_ops = {
     .send = pmi_send_cb,
@@ -558,7 +597,9 @@ static int init (struct launcher *l, const struct launcher_config *config, idt_e
         return errprintf (errp, "%s", strerror (errno));
     for (int i = 0; i < l->procs.count; i++)
         l->links[i].l = l;
-    if (!(l->control = control_create (l->r, config->dir, &launcher_control_ops, l, errp)))
+    l->procs.ops = &procs_ops;
+    l->procs.arg = l;
+    if (!(l->control = control_create (l->r, config->dir, &procs_control_ops, &l->procs, errp)))
         return -1;
     return 0;
 }
@@ -583,7 +624,7 @@ int launcher_run (const struct launcher_config *config)
     struct launcher l = { .phase = PHASE_BOOT };
     idt_error_t error;
 
-    if (init (&l, config, &error) < 0 || launcher_start_process (&l, 0, &error) < 0) {
+    if (init (&l, config, &error) < 0 || start_process (&l, 0, &error) < 0) {
         say ("%s", error.text);
         l.status = 1;
     }

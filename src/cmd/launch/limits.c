@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,7 @@ static uint64_t user_threads (uid_t uid)
 struct found {
     struct limit *limits;
     int count;
-    uint64_t threads_per_process, threads_per_broker;
+    uint64_t threads_per_process;
     uint64_t memory_per_process, memory_per_broker; /* KiB */
     const struct limits_for *what;
 };
@@ -77,12 +76,9 @@ static void add (struct found *f, struct limit l)
 
 static struct limit threads (const struct found *f, const char *what, const char *name, uint64_t limit, uint64_t used)
 {
-    return (struct limit){ .what = what,
-                           .name = name,
-                           .limit = limit,
-                           .used = used,
-                           .per_process = f->threads_per_process,
-                           .per_broker = f->threads_per_broker };
+    return (struct limit){
+        .what = what, .name = name, .limit = limit, .used = used, .per_process = f->threads_per_process
+    };
 }
 
 static struct limit memory (const struct found *f, const char *name, uint64_t limit, uint64_t used)
@@ -205,7 +201,6 @@ int limits_read (struct limit limits[LIMITS_MAX], const struct limits_for *what)
     struct found f = {
         .limits = limits,
         .threads_per_process = shared ? LIMITS_PROCESS_THREADS : LIMITS_BROKER_THREADS,
-        .threads_per_broker = shared ? LIMITS_SHARED_THREADS : 0,
         .memory_per_process = shared ? LIMITS_PROCESS_MEMORY_KIB : LIMITS_BROKER_MEMORY_KIB,
         .memory_per_broker = shared ? LIMITS_SHARED_MEMORY_KIB : 0,
         .what = what,

@@ -21,7 +21,6 @@
 #define LIMITS_PROCESS_THREADS 7
 #define LIMITS_PROCESS_MEMORY_KIB 8192
 #define LIMITS_PROCESS_FILES 128
-#define LIMITS_SHARED_THREADS 0
 #define LIMITS_SHARED_MEMORY_KIB 96
 
 /* The descriptors that links between brokers of the same process need (tbon.transport): for a broker's link to its

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* procs.c - the processes of an instance and the brokers in them */
+/* procs.c - the processes of an instance and the brokers in them; what idtree startctl asks of them */
 #include "config.h"
 
 #include <assert.h>
@@ -234,7 +234,7 @@ pid_t procs_pid (const struct procs *procs, int rank)
     return procs->rank[rank].state == PROC_DOWN ? 0 : procs->process[procs_process (procs, rank)].pid;
 }
 
-bool procs_is_stopped (const struct procs *procs, int rank)
+static bool procs_is_stopped (const struct procs *procs, int rank)
 {
     return procs->rank[rank].stopped || procs->process[procs_process (procs, rank)].stopped;
 }
@@ -373,7 +373,8 @@ const char *procs_end (int status, char *buf, size_t size)
     return buf;
 }
 
-const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size)
+/* "up", "stopped", "killed by SIGSEGV", ... in 'buf'.  Returns 'buf'. */
+static const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size)
 {
     const struct launched_rank *p = &procs->rank[rank];
     char end[64];
@@ -390,3 +391,172 @@ const char *procs_state (const struct procs *procs, int rank, char *buf, size_t 
     }
     return buf;
 }
+
+/* --- requests of idtree startctl -------------------------------------------------------------- */
+
+static json_t *status_cb (void *arg)
+{
+    struct procs *procs = arg;
+    json_t *brokers = json_array ();
+    char state[64];
+
+    for (int rank = 0; rank < procs->size; rank++) {
+        pid_t pid = procs_pid (procs, rank);
+
+        procs_state (procs, rank, state, sizeof (state));
+        json_array_append_new (brokers, json_pack ("{s:i s:o s:s}", "rank", rank, "pid",
+                                                   pid ? json_integer (pid) : json_null (), "state", state));
+    }
+    return json_pack ("{s:o}", "brokers", brokers);
+}
+
+static const struct verb {
+    const char *name;
+    int signum; /* 0: no signal, the broker is started */
+} verbs[] = { { "kill", SIGKILL }, { "stop", SIGSTOP }, { "cont", SIGCONT }, { "run", 0 } };
+
+static const struct verb *find_verb (const char *name)
+{
+    for (size_t i = 0; i < sizeof (verbs) / sizeof (verbs[0]); i++)
+        if (strcmp (verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+/* A kill may use another signal. */
+static int signal_of (const struct verb *v, const struct control_request *req)
+{
+    return v->signum == SIGKILL && req->signum > 0 && req->signum < NSIG ? req->signum : v->signum;
+}
+
+/* Whether a verb is done for a rank that has a process.  For a rank without one only a kill is done. */
+static bool is_done (const struct verb *v, const struct procs *procs, int rank)
+{
+    switch (v->signum) {
+    case SIGSTOP:
+        return procs_is_stopped (procs, rank);
+    case SIGCONT:
+        return !procs_is_stopped (procs, rank);
+    case SIGKILL:
+        return false;
+    default:
+        return procs->rank[rank].state == PROC_UP;
+    }
+}
+
+static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
+{
+    errprintf (errp, fmt, rank);
+    return CONTROL_FAILED;
+}
+
+/* The command for one rank of a process with several that replaces a signal. */
+static const char *order_of (int signum)
+{
+    switch (signum) {
+    case SIGKILL:
+        return "kill";
+    case SIGSTOP:
+        return "stop";
+    case SIGCONT:
+        return "cont";
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+        return "end";
+    default:
+        return NULL;
+    }
+}
+
+/* Fail if the process of a rank does not take commands: a client that sent one would wait forever. */
+static enum control_result check_listens (const struct procs *procs, int rank, idt_error_t *errp)
+{
+    const struct launched_process *p = &procs->process[procs_process (procs, rank)];
+
+    if (p->listens)
+        return CONTROL_DONE;
+    return failed (errp,
+                   p->pmi_fd < 0 ? "broker %d: its process no longer takes commands"
+                                 : "broker %d: its process is starting",
+                   rank);
+}
+
+static enum control_result give_order (struct procs *procs, int rank, int signum, idt_error_t *errp)
+{
+    const char *order = order_of (signum);
+
+    if (procs->rank[rank].state == PROC_DOWN)
+        return failed (errp, "broker %d is not running", rank);
+    if (!order)
+        return failed (errp, "broker %d shares its process with others: it takes KILL, TERM, INT, HUP, STOP and CONT",
+                       rank);
+    if (check_listens (procs, rank, errp) < 0)
+        return CONTROL_FAILED;
+    if (signum != SIGSTOP && signum != SIGCONT)
+        procs->rank[rank].sent = signum;
+    procs->ops->order (procs->arg, rank, order, signum);
+    return CONTROL_WAIT;
+}
+
+static enum control_result send_signal (struct procs *procs, int rank, int signum, idt_error_t *errp)
+{
+    if (!procs_is_alone (procs, rank))
+        return give_order (procs, rank, signum, errp);
+    if (procs_kill (procs, procs_process (procs, rank), signum) < 0)
+        return failed (errp, "broker %d is not running", rank);
+    return CONTROL_WAIT;
+}
+
+/* If the process of the rank has ended, all ranks that it hosts run again. */
+static enum control_result start (struct procs *procs, int rank, idt_error_t *errp)
+{
+    int process = procs_process (procs, rank);
+
+    if (procs->rank[rank].state != PROC_DOWN)
+        return failed (errp, "broker %d is running", rank);
+    if (procs->process[process].pid == 0)
+        return procs->ops->start (procs->arg, process, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
+    if (check_listens (procs, rank, errp) < 0)
+        return CONTROL_FAILED;
+    procs_set_starting (procs, rank);
+    procs->ops->order (procs->arg, rank, "run", 0);
+    return CONTROL_WAIT;
+}
+
+static enum control_result begin_cb (void *arg, const struct control_request *req, idt_error_t *errp)
+{
+    struct procs *procs = arg;
+    const struct verb *v = find_verb (req->verb);
+
+    if (req->rank < 0 || req->rank >= procs->size) {
+        errprintf (errp, "there is no rank %d: the instance has ranks 0 to %d", req->rank, procs->size - 1);
+        return CONTROL_FAILED;
+    }
+    if (procs->stopping)
+        return failed (errp, "rank %d: the instance is stopping", req->rank);
+    if (!v)
+        return failed (errp, "rank %d: no such verb", req->rank);
+    return v->signum ? send_signal (procs, req->rank, signal_of (v, req), errp) : start (procs, req->rank, errp);
+}
+
+static enum control_result check_cb (void *arg, const struct control_request *req, idt_error_t *errp)
+{
+    struct procs *procs = arg;
+    const struct launched_rank *p = &procs->rank[req->rank];
+    const struct verb *v = find_verb (req->verb);
+    char end[64];
+
+    if (p->state != PROC_DOWN)
+        return is_done (v, procs, req->rank) ? CONTROL_DONE : CONTROL_WAIT;
+    if (v->signum == SIGKILL)
+        return CONTROL_DONE;
+    errprintf (errp, "broker %d %s", req->rank, procs_end (p->status, end, sizeof (end)));
+    return CONTROL_FAILED;
+}
+
+const struct control_ops procs_control_ops = {
+    .status = status_cb,
+    .begin = begin_cb,
+    .check = check_cb,
+};

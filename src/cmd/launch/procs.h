@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* procs.h - the processes of an instance and the brokers in them: start, signal, reap
+/* procs.h - the processes of an instance and the brokers in them: start, signal, reap, serve idtree startctl
  *
  * A rank is down, starting or up; it may also be stopped.  A rank that is down has the wait status of its end.  Each
  * process hosts the ranks of the plan; a process with one rank has the state of its rank.  Each process has its own
@@ -14,9 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include <idtree/error.h>
-
 #include "broker/base/plan.h"
+#include "cmd/launch/control.h"
 
 enum proc_state {
     PROC_DOWN,
@@ -41,6 +40,14 @@ struct launched_process {
     bool listens; /* takes commands on this connection */
 };
 
+/* Functions of the launcher, for requests of idtree startctl. */
+struct procs_ops {
+    /* Start a process that is down, and the brokers in it.  Returns 0, or -1 with the reason in 'errp'. */
+    int (*start) (void *arg, int process, idt_error_t *errp);
+    /* Send a command for a rank, one of several in its process, to this process (broker/launcher_orders.h). */
+    void (*order) (void *arg, int rank, const char *order, int signum);
+};
+
 struct procs {
     int size;  /* ranks */
     int count; /* processes */
@@ -55,6 +62,9 @@ struct procs {
     struct launched_process *process;
     int zygote_fd; /* -1: no zygote, each process is executed */
     pid_t zygote;
+    bool stopping; /* the instance is stopping: requests are refused; set by the launcher, as are: */
+    const struct procs_ops *ops;
+    void *arg; /* of 'ops' */
 };
 
 /* Brokers get 'args' (ended by NULL) and the current environment.  Returns 0, or -1 with errno ENOMEM. */
@@ -80,8 +90,7 @@ void procs_set_up (struct procs *procs, int rank);
 void procs_set_down (struct procs *procs, int rank, int status);
 
 int procs_process (const struct procs *procs, int rank);
-pid_t procs_pid (const struct procs *procs, int rank); /* 0: it is down */
-bool procs_is_stopped (const struct procs *procs, int rank);
+pid_t procs_pid (const struct procs *procs, int rank);     /* 0: it is down */
 bool procs_is_alone (const struct procs *procs, int rank); /* its process hosts no other rank */
 
 /* Signal a process that is not down, or all of them.  Returns 0, or -1 with errno ESRCH. */
@@ -101,10 +110,10 @@ int procs_changed (struct procs *procs, pid_t pid, int status);
 /* Whether a rank ended as expected: in order by itself, or by the signal that was sent to end it. */
 bool procs_ended_well (const struct procs *procs, int rank);
 
-/* "up", "stopped", "killed by SIGSEGV", ... in 'buf'.  Returns 'buf'. */
-const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size);
-
 /* How a broker ended, from its wait status: "exited with status 3", "was killed by SIGSEGV". */
 const char *procs_end (int status, char *buf, size_t size);
+
+/* Serve the requests of idtree startctl: get the states of brokers, and change one.  'arg': the struct procs. */
+extern const struct control_ops procs_control_ops;
 
 #endif /* CMD_PROCS_H */

@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include "broker/base/plan.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/self.h"
 #include "cmd/launch/launcher.h"
 #include "cmd/launch/limits.h"

@@ -7,17 +7,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include "cmd/base/ask.h"
-#include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/base/suggest.h"
 #include "cmd/base/table.h"
@@ -53,9 +49,7 @@ static void limit_wait (struct cmd *cmd, int fd)
         cmd_die (cmd, "%s", strerror (errno));
 }
 
-static void die_unreachable (struct cmd *cmd, const char *path) __attribute__ ((noreturn));
-
-static void die_unreachable (struct cmd *cmd, const char *path)
+__attribute__ ((noreturn)) static void die_unreachable (struct cmd *cmd, const char *path)
 {
     if (errno == EACCES)
         cmd_die (cmd, "%s: " CONTROL_OWNER_ONLY, path);
@@ -121,7 +115,7 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     return o;
 }
 
-static int print_status (struct cmd *cmd, bool json)
+static int print_status (struct cmd *cmd)
 {
     static const struct table_column columns[] = {
         { "RANK", "rank", TABLE_RIGHT },
@@ -130,17 +124,10 @@ static int print_status (struct cmd *cmd, bool json)
     };
     json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
 
-    if (json)
-        ask_print_lines (cmd, json_object_get (o, "brokers"));
-    else
-        table_print_json (columns, 3, json_object_get (o, "brokers"));
+    table_print_rows (cmd, columns, 3, json_object_get (o, "brokers"));
     json_decref (o);
     return CMD_OK;
 }
-
-struct startctl_options {
-    int signum;
-};
 
 static void take_signal (struct cmd *cmd, const char *arg, void *to)
 {
@@ -222,26 +209,25 @@ static void change (struct cmd *cmd, const char *verb, int signum)
 
 static int run (struct cmd *cmd)
 {
-    struct startctl_options o = { .signum = SIGKILL };
+    int signum = SIGKILL;
 
-    cmd_options (cmd, &o);
+    cmd_options (cmd, &signum);
     const char *verb = cmd->argv[0];
     check_verb (cmd, verb);
     if (!strcmp (verb, "status") && cmd->argc > 1)
         cmd_usage (cmd, "status is of all ranks: it takes no RANK");
     if (!strcmp (verb, "status"))
-        return print_status (cmd, cmd->json);
+        return print_status (cmd);
     if (cmd->argc < 2)
         cmd_usage (cmd, "%s needs a RANK", verb);
-    change (cmd, verb, o.signum);
+    change (cmd, verb, signum);
     if (cmd->json)
         out_print ("{}\n");
     return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { 0, "signal", "SIG", "for kill: a name or a number (default KILL)", take_signal,
-      offsetof (struct startctl_options, signum) },
+    { 0, "signal", "SIG", "for kill: a name or a number (default KILL)", take_signal, 0 },
     CMD_OPTIONS_END,
 };
 

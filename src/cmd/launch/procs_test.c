@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher_ctl_test.c - requests to a launcher, and the commands that it sends: two processes of two ranks each */
+/* procs_test.c - requests to a launcher, and the commands that it sends: two processes of two ranks each */
 #include "config.h"
 
 #include <signal.h>
@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "broker/base/topology.h"
-#include "cmd/launch/launcher_private.h"
+#include "cmd/launch/procs.h"
 #include "test/tap.h"
 
 #define RANKS 4
 
 struct world {
-    struct launcher l; /* first, so that the fakes below find the world */
+    struct procs procs;
     struct plan *plan;
     char said[64];  /* the last command sent */
     int started;    /* the last started process; -1: none */
@@ -23,20 +23,22 @@ struct world {
     idt_error_t err;
 };
 
-/* --- the launcher's other half ------------------------------------------------------------------------------ */
+/* --- the launcher ------------------------------------------------------------------------------ */
 
-int launcher_start_process (struct launcher *l, int process, idt_error_t *errp)
+static int start_cb (void *arg, int process, idt_error_t *errp)
 {
-    ((struct world *)l)->started = process;
+    ((struct world *)arg)->started = process;
     return 0;
 }
 
-void launcher_order (struct launcher *l, int rank, const char *order, int signum)
+static void order_cb (void *arg, int rank, const char *order, int signum)
 {
-    struct world *w = (struct world *)l;
+    struct world *w = arg;
 
     snprintf (w->said, sizeof (w->said), "%d %s %d", rank, order, signum);
 }
+
+static const struct procs_ops ops = { start_cb, order_cb };
 
 /* --- the world ---------------------------------------------------------------------------------------------- */
 
@@ -48,25 +50,26 @@ static void world_init (struct world *w)
     memset (w, 0, sizeof (*w));
     w->started = -1;
     if (!t || !(w->plan = plan_create (RANKS, 2, t, NULL)) || plan_count (w->plan, 1) != 2
-        || procs_init (&w->l.procs, w->plan, RANKS, "broker", args) < 0)
+        || procs_init (&w->procs, w->plan, RANKS, "broker", args) < 0)
         bail_out ("no world");
     topo_destroy (t);
     w->one = plan_rank (w->plan, 1, 0);
     w->other = plan_rank (w->plan, 1, 1);
-    w->l.phase = PHASE_RUN;
+    w->procs.ops = &ops;
+    w->procs.arg = w;
     for (int i = 0; i < 2; i++)
-        w->l.procs.process[i] = (struct launched_process){ .pid = 1000 + i, .pmi_fd = 1000 + i, .listens = true };
+        w->procs.process[i] = (struct launched_process){ .pid = 1000 + i, .pmi_fd = 1000 + i, .listens = true };
     for (int i = 0; i < RANKS; i++) {
-        procs_set_starting (&w->l.procs, i);
-        procs_set_up (&w->l.procs, i);
+        procs_set_starting (&w->procs, i);
+        procs_set_up (&w->procs, i);
     }
 }
 
 static void world_fini (struct world *w)
 {
     for (int i = 0; i < 2; i++)
-        w->l.procs.process[i].pmi_fd = -1;
-    procs_fini (&w->l.procs);
+        w->procs.process[i].pmi_fd = -1;
+    procs_fini (&w->procs);
     plan_destroy (w->plan);
 }
 
@@ -76,14 +79,14 @@ static enum control_result begin (struct world *w, const char *verb, int rank, i
 
     w->said[0] = w->err.text[0] = '\0';
     w->started = -1;
-    return launcher_control_ops.begin (&w->l, &req, &w->err);
+    return procs_control_ops.begin (&w->procs, &req, &w->err);
 }
 
 static enum control_result check (struct world *w, const char *verb, int rank)
 {
     struct control_request req = { .verb = verb, .rank = rank };
 
-    return launcher_control_ops.check (&w->l, &req, &w->err);
+    return procs_control_ops.check (&w->procs, &req, &w->err);
 }
 
 /* Whether 'verb' leads to this command. */
@@ -120,7 +123,7 @@ static void test_orders (void)
     ok (refuses (&w, "kill", w.one, SIGUSR1, "it takes KILL, TERM"), "other signals are refused");
     ok (says (&w, "stop", w.one, 0, "stop 19") && check (&w, "stop", w.one) == CONTROL_WAIT,
         "stop sends SIGSTOP, and waits");
-    w.l.procs.rank[w.one].stopped = true;
+    w.procs.rank[w.one].stopped = true;
     ok (check (&w, "stop", w.one) == CONTROL_DONE && check (&w, "stop", w.other) == CONTROL_WAIT,
         "... until that rank has stopped");
     ok (says (&w, "cont", w.one, 0, "cont 18") && check (&w, "cont", w.one) == CONTROL_WAIT,
@@ -129,7 +132,7 @@ static void test_orders (void)
     ok (refuses (&w, "kill", RANKS, 0, "no rank 4") && refuses (&w, "kill", -1, 0, "no rank -1")
             && refuses (&w, "sing", 0, 0, "no such verb"),
         "unknown ranks and verbs are refused");
-    w.l.phase = PHASE_STOP;
+    w.procs.stopping = true;
     ok (refuses (&w, "kill", w.one, 0, "is stopping"), "all verbs are refused while the instance stops");
     world_fini (&w);
 }
@@ -139,17 +142,17 @@ static void test_down (void)
     struct world w;
 
     world_init (&w);
-    procs_set_down (&w.l.procs, w.one, SIGKILL);
+    procs_set_down (&w.procs, w.one, SIGKILL);
     ok (check (&w, "kill", w.one) == CONTROL_DONE, "a kill is done when the rank is down");
     ok (check (&w, "stop", w.one) == CONTROL_FAILED && strstr (w.err.text, "was killed by SIGKILL"),
         "a stop fails with the reason when the rank ends");
     ok (refuses (&w, "stop", w.one, 0, "is not running"), "a rank that is down cannot be stopped");
     ok (says (&w, "run", w.one, 0, "run 0") && check (&w, "run", w.one) == CONTROL_WAIT,
         "a rank that is down is run in its process");
-    procs_set_up (&w.l.procs, w.one);
+    procs_set_up (&w.procs, w.one);
     ok (check (&w, "run", w.one) == CONTROL_DONE, "... which is done when the rank is up");
-    procs_set_down (&w.l.procs, w.one, SIGKILL);
-    w.l.procs.process[1].pid = 0;
+    procs_set_down (&w.procs, w.one, SIGKILL);
+    w.procs.process[1].pid = 0;
     ok (begin (&w, "run", w.one, 0) == CONTROL_WAIT && w.started == 1 && !w.said[0],
         "if the process has ended it is started");
     world_fini (&w);
@@ -160,13 +163,13 @@ static void test_deaf (void)
     struct world w;
 
     world_init (&w);
-    procs_set_down (&w.l.procs, w.one, SIGKILL);
-    w.l.procs.process[1].listens = false;
+    procs_set_down (&w.procs, w.one, SIGKILL);
+    w.procs.process[1].listens = false;
     ok (refuses (&w, "kill", w.other, 0, "its process is starting"),
         "a process that does not listen yet gets no commands");
-    ok (refuses (&w, "run", w.one, 0, "its process is starting") && w.l.procs.rank[w.one].state == PROC_DOWN,
+    ok (refuses (&w, "run", w.one, 0, "its process is starting") && w.procs.rank[w.one].state == PROC_DOWN,
         "... and its ranks are neither run nor marked as starting");
-    w.l.procs.process[1].pmi_fd = -1;
+    w.procs.process[1].pmi_fd = -1;
     ok (refuses (&w, "run", w.one, 0, "no longer takes commands"), "a process that has closed its connection gets no "
                                                                    "commands");
     world_fini (&w);
