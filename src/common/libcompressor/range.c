@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* range.c - creation ranges: a session takes them, they are JSON text under way, and in their total order they get final
- * ids; ghost sessions get theirs in the same order
+/* range.c - creation ranges: a session takes them, they are JSON text under way, and in their total order they get
+ * final ids; ghost sessions get theirs in the same order
  *
  * Changes of the final space must depend only on the ranges and ghost sessions so far, so that all compressors that
  * process the same ones have the same final ids. All steps that can fail come before the first change.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document.h - documents: payloads of the compressor service (doc/design/compressor.md), for rank 0 and for its clients;
- * and a session of a document
+/* document.h - documents: payloads of the compressor service (doc/design/compressor.md), for rank 0 and for its
+ * clients; and a session of a document
  */
 #ifndef LIBDOCUMENT_DOCUMENT_H
 #define LIBDOCUMENT_DOCUMENT_H

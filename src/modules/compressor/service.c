@@ -235,8 +235,8 @@ void finals_await (struct document *doc, const idt_msg_t *msg, const struct idco
 
 /* --- ranges on their way up -------------------------------------------------------------------------------
  *
- * They are sent in one request at a time, with all ranges that arrived meanwhile. Rank 0 sends the request to itself, so
- * that all ranges are ordered in the same way.
+ * They are sent in one request at a time, with all ranges that arrived meanwhile. Rank 0 sends the request to itself,
+ * so that all ranges are ordered in the same way.
  */
 
 /* A request whose elements the relay holds. */
