@@ -55,7 +55,7 @@ struct broker {
     struct log *log;
     struct router *router;
     struct overlay *overlay;
-    struct events events;
+    struct broker_events events;
     struct modules *modules;
     struct services *services;
     struct metrics_service *metrics_service; /* requests for figures of the subtree */
@@ -348,7 +348,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         || !(b->zpoll = zpoll_create (member_reactor (b->member)))
         || !(b->router = router_create (b->rank, b->topo, max_pending)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
-    b->events = (struct events){ .rank = b->rank, .router = b->router, .log = b->log };
+    b->events = (struct broker_events){ .rank = b->rank, .router = b->router, .log = b->log };
     zpoll_set_wake (b->zpoll, wake, b->member);
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     log_set_readers (b->log, boot_knows_all (b->boot));

@@ -275,57 +275,53 @@ int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp)
 
 /* --- reading again ------------------------------------------------------------------------------------- */
 
-struct giving {
-    struct attrs *given;
+/* Two sets of attributes, of which one is to replace the other. */
+struct change {
+    struct attrs *now;
     struct attrs *fresh;
+    conffile_known_f known; /* NULL: not checked */
+    void *arg;
+    struct log *log;
+    struct conffile_report *report;
     int rc;
     idt_error_t *errp;
 };
 
 static void give_again (const char *name, const char *value, void *arg)
 {
-    struct giving *g = arg;
+    struct change *c = arg;
 
-    if (g->rc == 0 && !attr_origin (g->given, name))
-        g->rc = attr_give (g->fresh, name, value, g->errp);
+    if (c->rc == 0 && !attr_origin (c->now, name))
+        c->rc = attr_give (c->fresh, name, value, c->errp);
 }
 
 struct attrs *conffile_read_again (struct attrs *given, const char **files, size_t nfiles, idt_error_t *errp)
 {
-    struct giving g = { .given = given, .errp = errp };
+    struct change c = { .now = given, .errp = errp };
 
     if (nfiles == 0) {
         errsetf (errp, ENOENT, "the broker was started without --config: there is no file to read again");
         return NULL;
     }
-    if (!(g.fresh = attrs_create ())) {
+    if (!(c.fresh = attrs_create ())) {
         errsetf (errp, ENOMEM, "out of memory");
         return NULL;
     }
-    for (size_t i = 0; g.rc == 0 && i < nfiles; i++)
-        g.rc = conffile_load (g.fresh, files[i], errp);
-    if (g.rc == 0)
-        attr_foreach (given, give_again, &g);
-    if (g.rc == 0)
-        return g.fresh;
-    attrs_destroy (g.fresh);
+    for (size_t i = 0; c.rc == 0 && i < nfiles; i++)
+        c.rc = conffile_load (c.fresh, files[i], errp);
+    if (c.rc == 0)
+        attr_foreach (given, give_again, &c);
+    if (c.rc == 0)
+        return c.fresh;
+    attrs_destroy (c.fresh);
     return NULL;
 }
 
 /* --- checking ------------------------------------------------------------------------------------ */
 
-struct checking {
-    struct attrs *now;
-    struct attrs *fresh;
-    conffile_known_f known; /* NULL: not checked */
-    void *arg;
-    int rc;
-    idt_error_t *errp;
-};
-
 static void check_one (const char *name, const char *value, void *arg)
 {
-    struct checking *c = arg;
+    struct change *c = arg;
     const char *origin = attr_origin (c->fresh, name);
     int flags = 0;
     idt_error_t why;
@@ -347,7 +343,7 @@ static bool has_other_modules (struct attrs *now, struct attrs *fresh)
 
 int conffile_check (struct attrs *now, struct attrs *fresh, conffile_known_f known, void *arg, idt_error_t *errp)
 {
-    struct checking c = { .now = now, .fresh = fresh, .arg = arg, .errp = errp };
+    struct change c = { .now = now, .fresh = fresh, .arg = arg, .errp = errp };
 
     c.known = has_other_modules (now, fresh) ? NULL : known;
     attr_foreach (fresh, check_one, &c);
@@ -356,13 +352,6 @@ int conffile_check (struct attrs *now, struct attrs *fresh, conffile_known_f kno
 
 /* --- taking over --------------------------------------------------------------------------------- */
 
-struct taking {
-    struct attrs *now;
-    struct attrs *fresh;
-    struct log *log;
-    struct conffile_report *report;
-};
-
 /* boot_reload () has already taken over the addresses of other hosts. */
 static bool is_boots (const char *name)
 {
@@ -370,67 +359,67 @@ static bool is_boots (const char *name)
 }
 
 /* Returns whether the attribute has changed. */
-static bool take (struct taking *t, const char *name, const char *value, int flags)
+static bool take (struct change *c, const char *name, const char *value, int flags)
 {
     idt_error_t err = { "" };
 
     if (is_boots (name))
-        return attr_update (t->now, name, value, NULL) == 0;
+        return attr_update (c->now, name, value, NULL) == 0;
     if (strcmp (name, "cluster.quorum") == 0) {
-        if (attr_set (t->now, "broker.quorum", value, &err) == 0 && attr_update (t->now, name, value, &err) == 0)
+        if (attr_set (c->now, "broker.quorum", value, &err) == 0 && attr_update (c->now, name, value, &err) == 0)
             return true;
     }
     else if (!(flags & ATTR_SETTABLE))
         return false;
-    else if (attr_set (t->now, name, value, &err) == 0)
+    else if (attr_set (c->now, name, value, &err) == 0)
         return true;
-    log_printf (t->log, LOG_ERR, "broker", "%s", err.text); /* out of memory */
+    log_printf (c->log, LOG_ERR, "broker", "%s", err.text); /* out of memory */
     return false;
 }
 
-static void tell (struct taking *t, const char *name, bool changed)
+static void tell (struct change *c, const char *name, bool changed)
 {
-    json_array_append_new (changed ? t->report->changed : t->report->later, json_string (name));
+    json_array_append_new (changed ? c->report->changed : c->report->later, json_string (name));
 }
 
 static void take_over (const char *name, const char *value, void *arg)
 {
-    struct taking *t = arg;
+    struct change *c = arg;
     int flags = 0;
-    const char *old = attr_look (t->now, name, &flags);
+    const char *old = attr_look (c->now, name, &flags);
     bool changed;
 
     if (old && strcmp (old, value) == 0)
         return;
-    if ((changed = take (t, name, value, flags)))
-        attr_set_origin (t->now, name, attr_origin (t->fresh, name), NULL);
-    tell (t, name, changed);
-    log_printf (t->log, LOG_NOTICE, "broker", changed ? "%s is now %s" : "%s=%s waits for a restart", name, value);
+    if ((changed = take (c, name, value, flags)))
+        attr_set_origin (c->now, name, attr_origin (c->fresh, name), NULL);
+    tell (c, name, changed);
+    log_printf (c->log, LOG_NOTICE, "broker", changed ? "%s is now %s" : "%s=%s waits for a restart", name, value);
 }
 
 /* An attribute that came from a file, and is no longer in any, returns to its default. */
 static void take_back (const char *name, const char *value, void *arg)
 {
-    struct taking *t = arg;
-    const char *fallback = is_boots (name) ? CLUSTER_ADDRESS : attr_fallback (t->now, name);
+    struct change *c = arg;
+    const char *fallback = is_boots (name) ? CLUSTER_ADDRESS : attr_fallback (c->now, name);
     int flags = 0;
     bool changed;
 
-    if (!attr_origin (t->now, name) || attr_get (t->fresh, name, NULL) || (fallback && strcmp (value, fallback) == 0))
+    if (!attr_origin (c->now, name) || attr_get (c->fresh, name, NULL) || (fallback && strcmp (value, fallback) == 0))
         return;
-    attr_get (t->now, name, &flags);
-    if ((changed = fallback && take (t, name, fallback, flags)))
-        attr_set_origin (t->now, name, NULL, NULL);
-    tell (t, name, changed);
-    log_printf (t->log, LOG_NOTICE, "broker", "%s is no longer in any file: %s%s", name,
+    attr_get (c->now, name, &flags);
+    if ((changed = fallback && take (c, name, fallback, flags)))
+        attr_set_origin (c->now, name, NULL, NULL);
+    tell (c, name, changed);
+    log_printf (c->log, LOG_NOTICE, "broker", "%s is no longer in any file: %s%s", name,
                 changed ? "it has its default again: " : "this takes effect at the next restart",
                 changed ? fallback : "");
 }
 
 void conffile_take_over (struct attrs *now, struct attrs *fresh, struct log *log, struct conffile_report *report)
 {
-    struct taking t = { .now = now, .fresh = fresh, .log = log, .report = report };
+    struct change c = { .now = now, .fresh = fresh, .log = log, .report = report };
 
-    attr_foreach (fresh, take_over, &t);
-    attr_foreach (now, take_back, &t);
+    attr_foreach (fresh, take_over, &c);
+    attr_foreach (now, take_back, &c);
 }

@@ -20,7 +20,7 @@
 /* Publish an event (steals the reference) if its sender may do so. Rank 0 numbers the event; other ranks send it to the
  * parent.
  */
-static void publish_new (struct events *ev, idt_msg_t *msg)
+static void publish_new (struct broker_events *ev, idt_msg_t *msg)
 {
     if (!idt_msg_topic (msg) || !access_may_publish (idt_msg_cred (msg), idt_msg_topic (msg))) {
         idt_msg_unref (msg);
@@ -38,7 +38,7 @@ static void publish_new (struct events *ev, idt_msg_t *msg)
 }
 
 /* Events from the parent are numbered and in sequence; events from any other peer are new and not yet published. */
-void events_take_new (struct events *ev, struct peer *from, idt_msg_t *msg)
+void events_take_new (struct broker_events *ev, struct peer *from, idt_msg_t *msg)
 {
     assert (ev->overlay && ev->h);
     router_show (ev->router, ROUTER_FROM, from, msg);
@@ -53,14 +53,14 @@ void events_take_new (struct events *ev, struct peer *from, idt_msg_t *msg)
 
 static void event_forward (void *arg, const idt_msg_t *msg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
 
     overlay_event_down (ev->overlay);
 }
 
 static void fetched (idt_future_t *f, void *arg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
     const void *buf = NULL;
     size_t size = 0;
 
@@ -72,7 +72,7 @@ static void fetched (idt_future_t *f, void *arg)
 
 static void event_fetch (void *arg, const char *stream, uint64_t from)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
     idt_future_t *f = idt_rpc_pack (ev->h, "event.replay", 0, 0, "{s:s s:I}", "stream", stream, "from",
                                     (json_int_t)from);
 
@@ -85,14 +85,14 @@ static void event_fetch (void *arg, const char *stream, uint64_t from)
 
 static void event_announce (void *arg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
 
     overlay_event_position (ev->overlay);
 }
 
 static void event_given (void *arg, const struct peer *p, const idt_msg_t *msg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
 
     router_show (ev->router, ROUTER_TO, p, msg);
 }
@@ -106,7 +106,7 @@ static const struct event_ops event_ops = {
 
 /* --- event.* ------------------------------------------------------------------------------------------ */
 
-static void subscription (struct events *ev, const idt_msg_t *msg,
+static void subscription (struct broker_events *ev, const idt_msg_t *msg,
                           int (*change) (struct event *core, struct peer *p, struct idt_cred user, const char *prefix))
 {
     struct peer *p = router_local_sender (ev->router, msg);
@@ -172,7 +172,7 @@ static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int f
 
 static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
     const char *topic, *payload = NULL;
     idt_error_t err;
     idt_msg_t *event;
@@ -203,7 +203,7 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
     const char *stream;
     json_int_t from;
     idt_error_t err;
@@ -228,7 +228,7 @@ static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void event_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct events *ev = arg;
+    struct broker_events *ev = arg;
     struct event_stats stats = event_stats (ev->core);
 
     idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (ev->core), "stream",
@@ -246,14 +246,15 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-int events_serve (struct events *ev, struct overlay *overlay, idt_t *h)
+int events_serve (struct broker_events *ev, struct overlay *overlay, idt_t *h)
 {
     ev->overlay = overlay;
     ev->h = h;
     return idt_handlers_add (h, handlers, ev);
 }
 
-int events_init (struct events *ev, const char *uuid, struct attrs *attrs, const struct topo *topo, idt_error_t *errp)
+int events_init (struct broker_events *ev, const char *uuid, struct attrs *attrs, const struct topo *topo,
+                 idt_error_t *errp)
 {
     uint32_t replay;
 
@@ -267,7 +268,7 @@ int events_init (struct events *ev, const char *uuid, struct attrs *attrs, const
     return 0;
 }
 
-void events_fini (struct events *ev)
+void events_fini (struct broker_events *ev)
 {
     event_destroy (ev->core);
 }

@@ -12,7 +12,7 @@
 #include "broker/route/event.h"
 #include "broker/route/router.h"
 
-struct events {
+struct broker_events {
     struct event *core;
     uint32_t rank;
     struct router *router;
@@ -22,13 +22,14 @@ struct events {
 };
 
 /* Make the core; the other members must be set. Returns 0, or -1 with errno set and 'errp' filled. */
-int events_init (struct events *ev, const char *uuid, struct attrs *attrs, const struct topo *topo, idt_error_t *errp);
-void events_fini (struct events *ev);
+int events_init (struct broker_events *ev, const char *uuid, struct attrs *attrs, const struct topo *topo,
+                 idt_error_t *errp);
+void events_fini (struct broker_events *ev);
 
 /* Serve on the broker's own handle. Returns 0, or -1 with errno set. */
-int events_serve (struct events *ev, struct overlay *overlay, idt_t *h);
+int events_serve (struct broker_events *ev, struct overlay *overlay, idt_t *h);
 
 /* A peer sent an event (steals the reference). */
-void events_take_new (struct events *ev, struct peer *from, idt_msg_t *msg);
+void events_take_new (struct broker_events *ev, struct peer *from, idt_msg_t *msg);
 
 #endif /* BROKER_EVENTS_H */

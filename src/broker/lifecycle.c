@@ -62,15 +62,9 @@ const char *state_name (enum state state)
 
 enum broker_exit broker_exit_of (int errnum)
 {
-    switch (errnum) {
-    case EINVAL:
-    case ENAMETOOLONG:
-        return BROKER_EXIT_USAGE;
-    case ENOTRECOVERABLE:
-        return BROKER_EXIT_STATE;
-    default:
-        return BROKER_EXIT_FAILED;
-    }
+    return errnum == EINVAL || errnum == ENAMETOOLONG ? BROKER_EXIT_USAGE
+           : errnum == ENOTRECOVERABLE                ? BROKER_EXIT_STATE
+                                                      : BROKER_EXIT_FAILED;
 }
 
 /* --- reports ------------------------------------------------------------------------------------------------- */
@@ -264,26 +258,18 @@ static void enter_exit (struct lifecycle *l)
 
 static void move_to (struct lifecycle *l, enum state next)
 {
+    static void (*const enter[]) (struct lifecycle * l) = {
+        [STATE_RUN] = enter_run,
+        [STATE_CLEANUP] = enter_cleanup,
+        [STATE_SHUTDOWN] = enter_shutdown,
+        [STATE_EXIT] = enter_exit,
+    };
+
     assert (next > l->state);
     l->state = next;
     l->since = clock_s (CLOCK_MONOTONIC);
-    log_printf (l->conf.log, LOG_DEBUG, "broker", "state %s", state_name (l->state));
-    switch (l->state) {
-    case STATE_RUN:
-        enter_run (l);
-        break;
-    case STATE_CLEANUP:
-        enter_cleanup (l);
-        break;
-    case STATE_SHUTDOWN:
-        enter_shutdown (l);
-        break;
-    case STATE_EXIT:
-        enter_exit (l);
-        break;
-    case STATE_JOIN:
-        break;
-    }
+    log_printf (l->conf.log, LOG_DEBUG, "broker", "state %s", state_name (next));
+    enter[next](l);
 }
 
 static void input (struct lifecycle *l, enum state_input in)

@@ -19,6 +19,9 @@
 #include <unistd.h>
 #if HAVE_LIBSYSTEMD
 #include <systemd/sd-daemon.h>
+#else
+#define sd_notify(unset, text) ((void)(text))
+#define sd_watchdog_enabled(unset, us) (*(us) = 0)
 #endif
 
 #include "broker/base/plan.h"
@@ -273,45 +276,6 @@ struct manager {
     idt_watcher_t *beat; /* NULL: no watchdog */
 };
 
-#if HAVE_LIBSYSTEMD
-
-static void send_text (const char *text)
-{
-    sd_notify (0, text);
-}
-
-static bool is_there (void)
-{
-    const char *socket = getenv ("NOTIFY_SOCKET");
-
-    return socket && *socket;
-}
-
-static uint64_t watchdog_us (void)
-{
-    uint64_t us;
-
-    return sd_watchdog_enabled (0, &us) > 0 ? us : 0;
-}
-
-#else
-
-static void send_text (const char *text)
-{
-}
-
-static bool is_there (void)
-{
-    return false;
-}
-
-static uint64_t watchdog_us (void)
-{
-    return 0;
-}
-
-#endif
-
 /* Whether stderr goes to the journal, according to 'journal_stream', the value of JOURNAL_STREAM. NULL: false. */
 static bool reads_stderr (const char *journal_stream)
 {
@@ -373,7 +337,7 @@ static void watch (void *arg)
         return;
     snprintf (text, sizeof (text), "%s%sSTATUS=%s", is_ready ? "READY=1\n" : "", stops ? "STOPPING=1\n" : "",
               status_text (&s, count, sentence));
-    send_text (text);
+    sd_notify (0, text);
     m->told = s;
     m->has_told = true;
     m->ready |= is_ready;
@@ -381,46 +345,31 @@ static void watch (void *arg)
 
 static void beat_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    send_text ("WATCHDOG=1");
+    sd_notify (0, "WATCHDOG=1");
 }
 
-static int start_beat (struct manager *m, uint64_t us)
+/* Does nothing if there is no service manager. Returns 0, or -1 with errno ENOMEM. */
+static int manager_init (struct manager *m, struct process *process, const struct broker_group *group)
 {
-    double ms = us / 1E3 / 2;
+    const char *socket = getenv ("NOTIFY_SOCKET");
+    uint64_t us = 0;
 
-    if (us == 0)
+    *m = (struct manager){ .process = process, .group = group };
+    if (!socket || !*socket)
         return 0;
-    if (!(m->beat = idt_timer_watcher_create (process_reactor (m->process), ms, ms, beat_cb, m)))
+    process_watch (process, watch, m);
+    if (sd_watchdog_enabled (0, &us) <= 0)
+        return 0;
+    if (!(m->beat = idt_timer_watcher_create (process_reactor (process), us / 2E3, us / 2E3, beat_cb, m)))
         return -1;
     idt_watcher_start (m->beat);
     return 0;
 }
 
-/* Does nothing if there is no service manager, or in a build without libsystemd. NULL with errno ENOMEM. */
-static struct manager *manager_create (struct process *process, const struct broker_group *group)
-{
-    struct manager *m = calloc (1, sizeof (*m));
-
-    if (!m)
-        return NULL;
-    m->process = process;
-    m->group = group;
-    if (!is_there ())
-        return m;
-    if (start_beat (m, watchdog_us ()) < 0) {
-        free (m);
-        errno = ENOMEM;
-        return NULL;
-    }
-    process_watch (process, watch, m);
-    return m;
-}
-
-static void manager_destroy (struct manager *m)
+static void manager_fini (struct manager *m)
 {
     process_watch (m->process, NULL, NULL);
     idt_watcher_destroy (m->beat);
-    free (m);
 }
 
 /* --- the process --------------------------------------------------------------------------------- */
@@ -618,7 +567,7 @@ static int run (int argc, char **argv, struct opened *opened)
     uint64_t inherited = plan_files_open (3); /* before this process opens any */
     struct broker_group_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
-    struct manager *manager;
+    struct manager manager;
     idt_watcher_t *w;
     idt_error_t err;
     char modules[PATH_MAX];
@@ -655,14 +604,14 @@ static int run (int argc, char **argv, struct opened *opened)
         return exit_code;
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
-        || !(manager = manager_create (conf.process, signals.group)))
+        || manager_init (&manager, conf.process, signals.group) < 0)
         die (1, strerror (errno));
     signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : broker_group_exit_code (signals.group);
     if (exit_code != 0)
         broker_group_abort (signals.group, exit_code);
-    manager_destroy (manager);
+    manager_fini (&manager);
     idt_watcher_destroy (w);
     if (check && exit_code == 0)
         tell_checked (checked, size);

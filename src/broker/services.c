@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,52 +32,40 @@ struct services {
 
 /* --- attributes that describe the broker ------------------------------------------------------------------------------------------- */
 
-static int define_facts (const struct services_conf *conf, idt_error_t *errp)
+__attribute__ ((format (printf, 4, 5))) static int define (struct attrs *attrs, idt_error_t *errp, const char *name,
+                                                           const char *fmt, ...)
 {
-    char starttime[32], local_uri[PATH_MAX + 32];
-    struct timespec ts;
-    const struct {
-        const char *name;
-        const char *value;
-    } facts[] = {
-        { "hostname", conf->broker->boot->host },
-        { "hostlist", "" }, /* made on request by get_hostlist () */
-        { "instance-level", "0" },
-        { "local-uri", local_uri },
-        { "broker.uuid", conf->uuid },
-        { "broker.starttime", starttime },
-        { "broker.boot-method", boot_method_name (conf->broker->boot) },
-    };
+    char value[PATH_MAX + 32];
+    va_list ap;
 
-    clock_gettime (CLOCK_REALTIME, &ts);
-    snprintf (starttime, sizeof (starttime), "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000);
-    usock_uri (conf->local, local_uri, sizeof (local_uri));
-    for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++)
-        if (attr_define (conf->broker->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
-            return -1;
-    return 0;
+    va_start (ap, fmt);
+    vsnprintf (value, sizeof (value), fmt, ap);
+    va_end (ap);
+    return attr_define (attrs, name, value, ATTR_IMMUTABLE, errp);
 }
 
-static int define_numbers (const struct services_conf *conf, idt_error_t *errp)
+/* The list of hosts is made on request: get_hostlist (). */
+static int define_facts (const struct services_conf *conf, idt_error_t *errp)
 {
-    const struct {
-        const char *name;
-        uint32_t value;
-    } numbers[] = {
-        { "rank", conf->broker->rank },
-        { "size", conf->broker->boot->size },
-        { "security.owner", geteuid () },
-        { "broker.pid", getpid () },
-        { "tbon.level", topo_level (conf->broker->boot->topo, conf->broker->rank) },
-        { "tbon.maxlevel", topo_maxlevel (conf->broker->boot->topo) },
-    };
-    char text[16];
+    const struct boot *boot = conf->broker->boot;
+    struct attrs *attrs = conf->broker->attrs;
+    uint32_t rank = conf->broker->rank;
+    char local_uri[PATH_MAX + 32];
+    struct timespec ts;
 
-    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
-        snprintf (text, sizeof (text), "%u", numbers[i].value);
-        if (attr_define (conf->broker->attrs, numbers[i].name, text, ATTR_IMMUTABLE, errp) < 0)
-            return -1;
-    }
+    clock_gettime (CLOCK_REALTIME, &ts);
+    usock_uri (conf->local, local_uri, sizeof (local_uri));
+    if (define (attrs, errp, "hostname", "%s", boot->host) < 0 || define (attrs, errp, "hostlist", "%s", "") < 0
+        || define (attrs, errp, "instance-level", "0") < 0 || define (attrs, errp, "local-uri", "%s", local_uri) < 0
+        || define (attrs, errp, "broker.uuid", "%s", conf->uuid) < 0
+        || define (attrs, errp, "broker.starttime", "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000) < 0
+        || define (attrs, errp, "broker.boot-method", "%s", boot_method_name (boot)) < 0
+        || define (attrs, errp, "rank", "%u", rank) < 0 || define (attrs, errp, "size", "%u", boot->size) < 0
+        || define (attrs, errp, "security.owner", "%u", geteuid ()) < 0
+        || define (attrs, errp, "broker.pid", "%d", getpid ()) < 0
+        || define (attrs, errp, "tbon.level", "%u", topo_level (boot->topo, rank)) < 0
+        || define (attrs, errp, "tbon.maxlevel", "%u", topo_maxlevel (boot->topo)) < 0)
+        return -1;
     return 0;
 }
 
@@ -361,7 +350,7 @@ struct services *services_create (const struct services_conf *conf, idt_error_t 
         return NULL;
     }
     s->conf = *conf;
-    if (define_facts (conf, errp) == 0 && define_numbers (conf, errp) == 0) {
+    if (define_facts (conf, errp) == 0) {
         if ((s->shutdown_streams = msglist_create ()) && idt_handlers_add (conf->h, handlers, s) == 0)
             return s;
         errprintf (errp, "cannot register the broker's services: %s", strerror (errno));

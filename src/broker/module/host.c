@@ -58,17 +58,12 @@ static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
     return 0;
 }
 
-static uint64_t requester_key (const struct modules *ms, const char *uuid)
-{
-    return uuid_key (ms->seed, uuid);
-}
-
 /* Queue a request under its requester. Disconnect messages are accepted beyond the limits, because modules hold data
  * for requesters. There are only few: each follows an accepted request of the same requester (router.c).
  */
 static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {
-    uint64_t key = requester_key (m->ms, idt_msg_route_oldest (msg));
+    uint64_t key = uuid_key (m->ms->seed, idt_msg_route_oldest (msg));
     uint32_t cost = idt_msg_encode_size (msg) + ASK_OVERHEAD;
     uint64_t user = access_share (idt_msg_cred (msg));
     int rc = drr_queue_put_of (m->asks, user, key, (void *)msg, cost);
@@ -110,7 +105,7 @@ void module_forget_messages (struct module *m)
 
 static void set_ready (struct module *m, const char *uuid, bool ready)
 {
-    drr_queue_ready (m->asks, requester_key (m->ms, uuid), ready);
+    drr_queue_ready (m->asks, uuid_key (m->ms->seed, uuid), ready);
     module_check_active (m);
 }
 
@@ -281,7 +276,7 @@ static void inline_log (void *impl, int level, const char *name, const char *tex
     log_printf (m->ms->conf.log, level, name, "%s", text);
 }
 
-static void no_destroy (void *impl)
+void module_no_destroy (void *impl)
 {
 }
 
@@ -294,7 +289,7 @@ static const struct idt_transport inline_transport = {
     .keep = module_keep,
     .kept = module_kept,
     .log = inline_log,
-    .destroy = no_destroy,
+    .destroy = module_no_destroy,
 };
 
 /* --- peers and handles --------------------------------------------------------------------------------------- */

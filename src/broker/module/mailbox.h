@@ -10,8 +10,8 @@
  * 4. The mailboxes of one reader may share the descriptor of a bell, which returns the mailboxes with messages.
  * 5. The thread that pushed a message must not change it afterwards.
  */
-#ifndef UTIL_MAILBOX_H
-#define UTIL_MAILBOX_H
+#ifndef BROKER_MODULE_MAILBOX_H
+#define BROKER_MODULE_MAILBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,4 +69,4 @@ int bell_fd (const struct bell *b); /* to poll only: readable while it rings, un
  */
 void *bell_next (struct bell *b);
 
-#endif /* UTIL_MAILBOX_H */
+#endif /* BROKER_MODULE_MAILBOX_H */

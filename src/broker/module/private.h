@@ -131,9 +131,10 @@ void module_check_active (struct module *m);
 /* Detach the module from the overlay, before the code of its callbacks is unmapped. */
 void module_detach (struct module *m);
 
-/* Functions of a transport: store the handover that a module leaves; get the one that it got. */
+/* Functions of all transports: store the handover that a module leaves; get the one that it got. */
 int module_keep (void *impl, const void *data, size_t size);
 const void *module_kept (void *impl, size_t *size);
+void module_no_destroy (void *impl);
 
 /* --- thread.c -------------------------------------------------------------------------------- */
 

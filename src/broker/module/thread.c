@@ -122,10 +122,6 @@ static void thread_runs (void *impl)
         m->told = thread_started (m, 0, "") == 0;
 }
 
-static void no_destroy (void *impl)
-{
-}
-
 static const struct idt_transport thread_transport = {
     .send = thread_send,
     .recv = thread_recv,
@@ -135,7 +131,7 @@ static const struct idt_transport thread_transport = {
     .runs = thread_runs,
     .keep = module_keep,
     .kept = module_kept,
-    .destroy = no_destroy,
+    .destroy = module_no_destroy,
 };
 
 static struct attr_text *find_text (struct module *m, const char *name)
@@ -196,7 +192,7 @@ static const struct idt_transport shared_transport = {
     .attr_define = shared_attr_define,
     .keep = module_keep,
     .kept = module_kept,
-    .destroy = no_destroy,
+    .destroy = module_no_destroy,
 };
 
 /* --- in the shared thread ------------------------------------------------------------------------------------ */
