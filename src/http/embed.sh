@@ -8,7 +8,7 @@ cat <<'END'
 /* Written by embed.sh. */
 #include <string.h>
 
-#include "http/server/resource.h"
+#include "http/server/server.h"
 
 END
 n=0

@@ -6,6 +6,7 @@
  * Event number n has its entry at places[n % FEED_EVENTS]; its text begins in the ring of bytes at the entry's 'at',
  * and may wrap. Events from 'first' up to 'end' are complete.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ void feed_say (struct feed *f, const char *event, const char *data)
     if (len > FEED_BYTES / 2)
         return;
     make_room (f, len);
+    assert (f->end - f->first < FEED_EVENTS);
     f->places[f->end++ % FEED_EVENTS] = (struct feed_place){ f->written, len };
     put (f, a, strlen (a));
     put (f, event, strlen (event));
@@ -120,6 +122,7 @@ static size_t read_note (struct feed_reader *r, char *buf, size_t size)
 
 static size_t read_event (const struct feed *f, struct feed_reader *r, char *buf, size_t size)
 {
+    assert (r->event >= f->first && r->event < f->end);
     const struct feed_place *p = &f->places[r->event % FEED_EVENTS];
     size_t left = p->len - r->offset, n = left < size ? left : size;
 

@@ -9,7 +9,7 @@
 #ifndef HTTP_LIVE_LIVE_H
 #define HTTP_LIVE_LIVE_H
 
-#include "http/server/exchange.h"
+#include "http/server/server.h"
 
 #define LIVE_READERS 1000 /* of events */
 #define LIVE_AFTER_S 10.

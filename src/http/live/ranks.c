@@ -1,22 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ranks.c - the known state of the ranks of an instance: evaluate answers, choose the ranks to ask next */
+/* ranks.c - the known state of the ranks of an instance: evaluate answers, choose the ranks to ask next, print JSON */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/live/rank_rows.h"
+#include "http/live/ranks.h"
+#include "libidtree/json.h"
 #include "libutil/errprintf.h"
 #include "libutil/text.h"
 
+#define RANK_STATUSES 10
+#define RANK_FLUIDS 5
 #define LEAST_S 0.5 /* shortest time between two readings of counters for a rate */
 
-const char *const rank_statuses[RANK_STATUSES] = { "unknown", "full",  "partial", "degraded",  "lost",
-                                                   "offline", "older", "busy",    "no answer", "malformed" };
-const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "fenced", "borrowing" };
+/* Words are stored as indices of tables, so that they can be counted and compared; 0: not known. */
+static const char *const rank_statuses[RANK_STATUSES] = { "unknown", "full",  "partial", "degraded",  "lost",
+                                                          "offline", "older", "busy",    "no answer", "malformed" };
+static const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "fenced", "borrowing" };
+
+/* The state whose changes are reported. */
+struct rank_state {
+    unsigned char status, fluid;
+    int32_t attached; /* RANKS_NONE: to no rank */
+    int32_t ids_from;
+};
+
+struct rank_row {
+    int32_t parent;
+    struct rank_state now, told; /* told: as last reported; status 0: never */
+    int32_t generator;
+    char *host, *lends_to;         /* owned; NULL: not known, none */
+    double lease_end_s;            /* below 0: no lease */
+    double told_lease_end_s;       /* as in the last rates */
+    double info_s, stats_s;        /* when they arrived; 0: never */
+    uint64_t ids, above, requests; /* counters */
+    double ids_s, above_s, requests_s;
+    bool fresh;     /* it has answered since the last rates */
+    bool moved;     /* its rates are not 0, or were not before */
+    bool due;       /* it has probably changed */
+    bool elsewhere; /* it may be on another host, which is asked for again */
+};
+
+struct live_ranks {
+    struct rank_row *rows;
+    uint32_t n;
+    uint32_t turn; /* the next rank to ask */
+};
+
+static bool is_gone (const struct rank_row *row)
+{
+    return row->now.attached == RANKS_NONE && row->parent != RANKS_NONE;
+}
 
 /* 0 if it is not in the table. */
 static unsigned char find_word (const char *const *words, size_t n, const char *word)
@@ -152,9 +193,9 @@ static void set_status (struct rank_row *row, unsigned char status)
     bool gone = lost || strcmp (rank_statuses[status], "offline") == 0;
 
     row->due = row->due || row->now.status != status;
-    if (gone && row->parent != RANKS_NONE && !rank_is_gone (row))
+    if (gone && row->parent != RANKS_NONE && !is_gone (row))
         forget (row, lost);
-    else if (!gone && rank_is_gone (row)) /* until it answers */
+    else if (!gone && is_gone (row)) /* until it answers */
         row->now.attached = row->parent;
     row->now.status = status;
 }
@@ -187,7 +228,7 @@ void ranks_take_survey (struct live_ranks *r, const json_t *report)
                                &(struct marking){ r, status, 0 });
     }
     for (uint32_t i = 0; i < r->n; i++)
-        if (r->rows[i].now.attached >= 0 && rank_is_gone (&r->rows[r->rows[i].now.attached]))
+        if (r->rows[i].now.attached >= 0 && is_gone (&r->rows[r->rows[i].now.attached]))
             r->rows[i].due = true;
 }
 
@@ -223,7 +264,7 @@ void ranks_take_info (struct live_ranks *r, uint32_t rank, const json_t *info, d
     double end_s = seconds_of (json_array_get (json_object_get (info, "lease"), 1));
     const json_t *share = json_object_get (info, "share");
 
-    if (!row || rank_is_gone (row) || !json_is_object (info))
+    if (!row || is_gone (row) || !json_is_object (info))
         return;
     row->now.fluid = find_word (rank_fluids, RANK_FLUIDS, json_string_value (json_object_get (info, "state")));
     row->now.ids_from = number_of (json_object_get (info, "served_by"));
@@ -254,7 +295,7 @@ void ranks_take_stats (struct live_ranks *r, uint32_t rank, const json_t *stats,
     uint64_t ids = counter_of (stats, "ids") + counter_of (stats, "page_ids");
     uint64_t above = counter_of (stats, "ids_from_above"), requests = counter_of (stats, "requests");
 
-    if (!row || rank_is_gone (row) || (row->stats_s > 0 && now_s - row->stats_s < LEAST_S))
+    if (!row || is_gone (row) || (row->stats_s > 0 && now_s - row->stats_s < LEAST_S))
         return;
     row->moved = row->moved || row->ids_s > 0 || row->requests_s > 0 || row->above_s > 0;
     if (row->stats_s > 0) {
@@ -275,7 +316,7 @@ void ranks_take_overlay (struct live_ranks *r, uint32_t rank, const json_t *stat
     struct rank_row *row = row_of (r, rank);
     int32_t attached = number_of (json_object_get (stats, "parent-rank"));
 
-    if (row && !rank_is_gone (row) && attached >= 0 && (uint32_t)attached < r->n && row->parent != RANKS_NONE)
+    if (row && !is_gone (row) && attached >= 0 && (uint32_t)attached < r->n && row->parent != RANKS_NONE)
         row->now.attached = attached;
 }
 
@@ -296,13 +337,370 @@ size_t ranks_pick (struct live_ranks *r, uint32_t *picked, size_t max)
     size_t n = 0, due;
 
     for (uint32_t i = 0; i < r->n && n < max; i++)
-        if (r->rows[i].due && !rank_is_gone (&r->rows[i]))
+        if (r->rows[i].due && !is_gone (&r->rows[i]))
             picked[n++] = i;
     due = n;
     for (uint32_t i = 0; i < r->n && n < max; i++, r->turn = (r->turn + 1) % r->n)
-        if (!r->rows[r->turn].due && !rank_is_gone (&r->rows[r->turn]))
+        if (!r->rows[r->turn].due && !is_gone (&r->rows[r->turn]))
             picked[n++] = r->turn;
     for (size_t i = 0; i < due; i++)
         r->rows[picked[i]].due = false;
     return n;
+}
+
+/* --- JSON: values --------------------------------------------------------- */
+
+/* Rounded to tenths. */
+static json_t *tenths_new (double x)
+{
+    return json_real ((double)(int64_t)(x * 10 + 0.5) / 10);
+}
+
+static json_t *rank_new (int32_t rank)
+{
+    return rank < 0 ? json_null () : json_integer (rank);
+}
+
+static json_t *text_new (const char *text)
+{
+    return text ? json_string (text) : json_null ();
+}
+
+static json_t *counter_new (uint64_t n)
+{
+    char text[24];
+
+    snprintf (text, sizeof (text), "%" PRIu64, n);
+    return json_string (text);
+}
+
+static json_t *lease_new (const struct rank_row *row, double now_s)
+{
+    if (row->lease_end_s < 0 || (is_gone (row) && row->lease_end_s <= now_s))
+        return json_null ();
+    return tenths_new (row->lease_end_s > now_s ? row->lease_end_s - now_s : 0);
+}
+
+/* --- changes --------------------------------------------------------- */
+
+static json_t *change_new (uint32_t rank, const struct rank_state *was, const struct rank_state *now)
+{
+    json_t *o = json_pack ("{s:I}", "rank", (json_int_t)rank), *before = json_object ();
+
+    if (was->status != now->status) {
+        json_put_new (&before, "status", json_string (rank_statuses[was->status]));
+        json_put_new (&o, "status", json_string (rank_statuses[now->status]));
+    }
+    if (was->fluid != now->fluid) {
+        json_put_new (&before, "fluid", text_new (rank_fluids[was->fluid]));
+        json_put_new (&o, "fluid", text_new (rank_fluids[now->fluid]));
+    }
+    if (was->attached != now->attached) {
+        json_put_new (&before, "attached_to", rank_new (was->attached));
+        json_put_new (&o, "attached_to", rank_new (now->attached));
+    }
+    if (was->ids_from != now->ids_from) {
+        json_put_new (&before, "ids_from", rank_new (was->ids_from));
+        json_put_new (&o, "ids_from", rank_new (now->ids_from));
+    }
+    json_put_new (&o, "was", before);
+    return o;
+}
+
+static bool is_other (const struct rank_state *a, const struct rank_state *b)
+{
+    return a->status != b->status || a->fluid != b->fluid || a->attached != b->attached || a->ids_from != b->ids_from;
+}
+
+/* The first data about a rank is not a change. */
+json_t *ranks_changes_new (struct live_ranks *r)
+{
+    json_t *list = json_array ();
+    json_int_t more = 0;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct rank_row *row = &r->rows[i];
+
+        if (row->now.status == 0 || (row->info_s <= 0 && !is_gone (row)))
+            continue;
+        if (row->told.status != 0 && is_other (&row->told, &row->now)) {
+            if (json_array_size (list) < RANKS_CHANGES)
+                json_add_new (&list, change_new (i, &row->told, &row->now));
+            else
+                more++;
+        }
+        row->told = row->now;
+    }
+    if (json_array_size (list) > 0)
+        return json_pack ("{s:I s:o}", "more", more, "ranks", list);
+    json_decref (list);
+    return NULL;
+}
+
+/* --- rates --------------------------------------------------------- */
+
+static json_t *row_rates_new (uint32_t rank, const struct rank_row *row, double now_s)
+{
+    return json_pack ("{s:I s:o s:o s:o s:o}", "rank", (json_int_t)rank, "ids_per_s", tenths_new (row->ids_s),
+                      "from_above_per_s", tenths_new (row->above_s), "requests_per_s", tenths_new (row->requests_s),
+                      "lease_left_s", lease_new (row, now_s));
+}
+
+json_t *ranks_rates_new (struct live_ranks *r, double now_s)
+{
+    json_t *list = json_array ();
+    double ids_s = 0, requests_s = 0;
+    json_int_t more = 0;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct rank_row *row = &r->rows[i];
+
+        ids_s += row->ids_s;
+        requests_s += row->requests_s;
+        if (!row->fresh || !row->moved)
+            continue;
+        if (json_array_size (list) == RANKS_CHANGES) {
+            more++;
+            continue;
+        }
+        json_add_new (&list, row_rates_new (i, row, now_s));
+        row->fresh = row->moved = false;
+        row->told_lease_end_s = row->lease_end_s;
+    }
+    return json_pack ("{s:o s:o s:I s:o}", "ids_per_s", tenths_new (ids_s), "requests_per_s", tenths_new (requests_s),
+                      "more", more, "ranks", list);
+}
+
+/* --- the forest as it is attached --------------------------------------------------------- */
+
+struct sums {
+    uint32_t ranks;
+    uint32_t status[RANK_STATUSES], fluid[RANK_FLUIDS];
+    double ids_s, requests_s;
+};
+
+struct forest {
+    const struct live_ranks *r;
+    int32_t *up;          /* RANKS_NONE for a root */
+    int32_t *down, *next; /* first child, next sibling, in increasing order */
+    uint32_t *order;      /* each rank before those below it */
+    struct sums *below;
+};
+
+/* Answers of ranks at different times may form a cycle, which is cut here. */
+static void cut_circles (struct forest *f)
+{
+    uint32_t *seen = f->order; /* not needed yet: the walk that visited each rank */
+
+    memset (seen, 0xff, f->r->n * sizeof (seen[0]));
+    for (uint32_t i = 0; i < f->r->n; i++) {
+        int32_t at = (int32_t)i;
+
+        while (seen[at] == UINT32_MAX) {
+            seen[at] = i;
+            if (f->up[at] == RANKS_NONE)
+                break;
+            if (seen[f->up[at]] == i)
+                f->up[at] = RANKS_NONE;
+            else
+                at = f->up[at];
+        }
+    }
+}
+
+static void link_rows (struct forest *f)
+{
+    for (uint32_t i = 0; i < f->r->n; i++)
+        f->down[i] = f->next[i] = RANKS_NONE;
+    for (uint32_t i = f->r->n; i-- > 0;)
+        if (f->up[i] != RANKS_NONE) {
+            f->next[i] = f->down[f->up[i]];
+            f->down[f->up[i]] = (int32_t)i;
+        }
+}
+
+static void make_order (struct forest *f)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < f->r->n; i++)
+        if (f->up[i] == RANKS_NONE)
+            f->order[n++] = i;
+    for (uint32_t i = 0; i < n; i++)
+        for (int32_t c = f->down[f->order[i]]; c != RANKS_NONE; c = f->next[c])
+            f->order[n++] = (uint32_t)c;
+}
+
+static void add_one (struct sums *s, const struct rank_row *row)
+{
+    s->ranks++;
+    s->status[row->now.status]++;
+    s->fluid[row->now.fluid]++;
+    s->ids_s += row->ids_s;
+    s->requests_s += row->requests_s;
+}
+
+static void add_sums (struct sums *s, const struct sums *more)
+{
+    s->ranks += more->ranks;
+    for (size_t i = 0; i < RANK_STATUSES; i++)
+        s->status[i] += more->status[i];
+    for (size_t i = 0; i < RANK_FLUIDS; i++)
+        s->fluid[i] += more->fluid[i];
+    s->ids_s += more->ids_s;
+    s->requests_s += more->requests_s;
+}
+
+static void sum_up (struct forest *f)
+{
+    for (uint32_t i = f->r->n; i-- > 0;) {
+        uint32_t rank = f->order[i];
+
+        if (f->up[rank] == RANKS_NONE)
+            continue;
+        add_one (&f->below[f->up[rank]], &f->r->rows[rank]);
+        add_sums (&f->below[f->up[rank]], &f->below[rank]);
+    }
+}
+
+static void forest_fini (struct forest *f)
+{
+    free (f->up);
+    free (f->down);
+    free (f->next);
+    free (f->order);
+    free (f->below);
+}
+
+static int forest_init (struct forest *f, const struct live_ranks *r)
+{
+    f->r = r;
+    f->up = calloc (r->n, sizeof (f->up[0]));
+    f->down = calloc (r->n, sizeof (f->down[0]));
+    f->next = calloc (r->n, sizeof (f->next[0]));
+    f->order = calloc (r->n, sizeof (f->order[0]));
+    f->below = calloc (r->n, sizeof (f->below[0]));
+    if (!f->up || !f->down || !f->next || !f->order || !f->below)
+        return -1;
+    for (uint32_t i = 0; i < r->n; i++)
+        f->up[i] = r->rows[i].now.attached;
+    cut_circles (f);
+    link_rows (f);
+    make_order (f);
+    sum_up (f);
+    return 0;
+}
+
+/* How many ranks are at most 'depth' levels below 'rank'; RANKS_ROWS + 1 if there are more than RANKS_ROWS. */
+static uint32_t count_rows (const struct forest *f, uint32_t rank, unsigned depth)
+{
+    uint32_t n = 1;
+
+    for (int32_t c = depth > 0 ? f->down[rank] : RANKS_NONE; c != RANKS_NONE && n <= RANKS_ROWS; c = f->next[c])
+        n += count_rows (f, (uint32_t)c, depth - 1);
+    return n <= RANKS_ROWS ? n : RANKS_ROWS + 1;
+}
+
+/* The largest depth whose ranks fit, but at least one level. */
+static unsigned find_depth (const struct forest *f, uint32_t rank, unsigned depth)
+{
+    unsigned d = depth > 0 ? 1 : 0;
+
+    while (d < depth && count_rows (f, rank, d + 1) <= RANKS_ROWS
+           && count_rows (f, rank, d + 1) > count_rows (f, rank, d))
+        d++;
+    return d;
+}
+
+/* --- the tree --------------------------------------------------------- */
+
+static json_t *counts_new (const char *const *words, const uint32_t *counts, size_t n)
+{
+    json_t *o = json_object ();
+
+    for (size_t i = 1; i < n; i++)
+        if (counts[i] > 0)
+            json_put_new (&o, words[i], json_integer (counts[i]));
+    return o;
+}
+
+static json_t *below_new (const struct sums *s)
+{
+    return s->ranks == 0 ? json_null ()
+                         : json_pack ("{s:I s:o s:o s:o s:o}", "ranks", (json_int_t)s->ranks, "status",
+                                      counts_new (rank_statuses, s->status, RANK_STATUSES), "fluid",
+                                      counts_new (rank_fluids, s->fluid, RANK_FLUIDS), "ids_per_s",
+                                      tenths_new (s->ids_s), "requests_per_s", tenths_new (s->requests_s));
+}
+
+static json_t *row_new (const struct forest *f, uint32_t rank, bool folded, double now_s)
+{
+    const struct rank_row *row = &f->r->rows[rank];
+    double age_s = row->info_s > 0 ? now_s - row->info_s : -1;
+
+    return json_pack ("{s:I s:o s:o s:o s:s s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o s:b s:o}", "rank",
+                      (json_int_t)rank, "parent", rank_new (row->parent), "attached_to", rank_new (f->up[rank]), "host",
+                      text_new (row->host), "status", rank_statuses[row->now.status], "fluid",
+                      text_new (rank_fluids[row->now.fluid]), "generator", rank_new (row->generator), "ids_from",
+                      rank_new (row->now.ids_from), "lends_to", text_new (row->lends_to), "lease_left_s",
+                      lease_new (row, now_s), "ids", counter_new (row->ids), "requests", counter_new (row->requests),
+                      "ids_per_s", tenths_new (row->ids_s), "from_above_per_s", tenths_new (row->above_s),
+                      "requests_per_s", tenths_new (row->requests_s), "age_s",
+                      age_s < 0 ? json_null () : tenths_new (age_s), "folded", (int)(folded && f->down[rank] >= 0),
+                      "below", below_new (&f->below[rank]));
+}
+
+/* Returns how many ranks did not fit, without those below them. */
+static json_int_t add_rows (const struct forest *f, json_t **list, uint32_t rank, unsigned depth, double now_s)
+{
+    json_int_t left_out = 0;
+
+    json_add_new (list, row_new (f, rank, depth == 0, now_s));
+    for (int32_t c = depth > 0 ? f->down[rank] : RANKS_NONE; c != RANKS_NONE; c = f->next[c])
+        if (json_array_size (*list) < RANKS_ROWS)
+            left_out += add_rows (f, list, (uint32_t)c, depth - 1, now_s);
+        else
+            left_out++;
+    return left_out;
+}
+
+static json_int_t add_detached (const struct forest *f, json_t **list, unsigned depth, double now_s)
+{
+    json_int_t left_out = 0;
+
+    for (uint32_t i = 1; i < f->r->n; i++)
+        if (f->up[i] == RANKS_NONE) {
+            if (json_array_size (*list) < RANKS_ROWS)
+                left_out += add_rows (f, list, i, depth, now_s);
+            else
+                left_out++;
+        }
+    return left_out;
+}
+
+static json_t *forest_json_new (const struct forest *f, uint32_t rank, unsigned depth, double now_s)
+{
+    struct sums all = { 0 };
+    json_t *list = json_array ();
+
+    unsigned shown = find_depth (f, rank, depth);
+    json_int_t left_out = add_rows (f, &list, rank, shown, now_s);
+    if (rank == 0)
+        left_out += add_detached (f, &list, depth, now_s);
+    for (uint32_t i = 0; i < f->r->n; i++)
+        add_one (&all, &f->r->rows[i]);
+    return json_pack ("{s:I s:I s:I s:I s:o s:o s:o}", "size", (json_int_t)f->r->n, "rank", (json_int_t)rank, "depth",
+                      (json_int_t)shown, "left_out", left_out, "ids_per_s", tenths_new (all.ids_s), "requests_per_s",
+                      tenths_new (all.requests_s), "ranks", list);
+}
+
+json_t *ranks_tree_new (const struct live_ranks *r, uint32_t rank, unsigned depth, double now_s)
+{
+    struct forest f = { NULL, NULL, NULL, NULL, NULL, NULL };
+    json_t *o = NULL;
+
+    if (rank < r->n && forest_init (&f, r) == 0)
+        o = forest_json_new (&f, rank, depth < RANKS_MAX_DEPTH ? depth : RANKS_MAX_DEPTH, now_s);
+    forest_fini (&f);
+    return o;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "http/server/accept.h"
+#include "http/server/header.h"
 #include "test/tap.h"
 
 static const char *const metrics[] = { "text/plain; version=0.0.4; charset=utf-8",

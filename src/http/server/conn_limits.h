@@ -9,6 +9,8 @@
 #ifndef HTTP_SERVER_CONN_LIMITS_H
 #define HTTP_SERVER_CONN_LIMITS_H
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -32,14 +34,52 @@ struct conn_limits {
     TAILQ_HEAD (guest_list, guest) turns[GUEST_TURNS]; /* the one that has been in its state for longest is first */
 };
 
-void conn_limits_init (struct conn_limits *g);
+static inline void conn_limits_init (struct conn_limits *g)
+{
+    for (int i = 0; i < GUEST_TURNS; i++)
+        TAILQ_INIT (&g->turns[i]);
+}
 
 /* A connection begins, changes its state, ends. */
-void conn_limits_add (struct conn_limits *g, struct guest *guest, int fd, uint64_t now_ms);
-void conn_limits_turn (struct conn_limits *g, struct guest *guest, enum guest_turn turn, uint64_t now_ms);
-void conn_limits_remove (struct conn_limits *g, struct guest *guest);
+static inline void conn_limits_add (struct conn_limits *g, struct guest *guest, int fd, uint64_t now_ms)
+{
+    *guest = (struct guest){ .fd = fd, .turn = GUEST_ASKS, .since_ms = now_ms };
+    TAILQ_INSERT_TAIL (&g->turns[GUEST_ASKS], guest, link);
+}
+
+static inline void conn_limits_remove (struct conn_limits *g, struct guest *guest)
+{
+    TAILQ_REMOVE (&g->turns[guest->turn], guest, link);
+}
+
+static inline void conn_limits_turn (struct conn_limits *g, struct guest *guest, enum guest_turn turn, uint64_t now_ms)
+{
+    assert (guest->since_ms <= now_ms);
+    conn_limits_remove (g, guest);
+    guest->turn = turn;
+    guest->since_ms = now_ms;
+    TAILQ_INSERT_TAIL (&g->turns[turn], guest, link);
+}
+
+static inline struct guest *conn_limits_first_late (struct conn_limits *g, enum guest_turn turn, uint64_t since_ms)
+{
+    struct guest *guest = TAILQ_FIRST (&g->turns[turn]);
+
+    return guest && guest->since_ms <= since_ms ? guest : NULL;
+}
 
 /* A connection whose time is over, each only once. NULL if no connection is late. */
-struct guest *conn_limits_late (struct conn_limits *g, uint64_t now_ms);
+static inline struct guest *conn_limits_late (struct conn_limits *g, uint64_t now_ms)
+{
+    struct guest *guest = now_ms > CONN_LIMITS_ASK_MS
+                              ? conn_limits_first_late (g, GUEST_ASKS, now_ms - CONN_LIMITS_ASK_MS)
+                              : NULL;
+
+    if (!guest && now_ms > CONN_LIMITS_TAKE_MS)
+        guest = conn_limits_first_late (g, GUEST_TAKES, now_ms - CONN_LIMITS_TAKE_MS);
+    if (guest)
+        conn_limits_turn (g, guest, GUEST_WAITS, now_ms);
+    return guest;
+}
 
 #endif /* HTTP_SERVER_CONN_LIMITS_H */

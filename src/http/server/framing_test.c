@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "http/server/framing.h"
+#include "http/server/header.h"
 #include "test/tap.h"
 
 #define MAX_HEADER 1024

@@ -2,10 +2,10 @@
  * Copyright idtree contributors */
 
 /* ids.h - /v1/ids: make and decode ids */
-#ifndef HTTP_ENDPOINTS_IDS_H
-#define HTTP_ENDPOINTS_IDS_H
+#ifndef HTTP_IDS_H
+#define HTTP_IDS_H
 
-#include "http/server/exchange.h"
+#include "http/server/server.h"
 
 struct ids;
 
@@ -17,4 +17,4 @@ void ids_destroy (struct ids *ids);
 void ids_new (struct ids *ids, struct exchange *x);
 void ids_show (struct ids *ids, struct exchange *x, const char *text);
 
-#endif /* HTTP_ENDPOINTS_IDS_H */
+#endif /* HTTP_IDS_H */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/endpoints/ids.h"
-#include "http/endpoints/pool.h"
+#include "http/ids.h"
+#include "http/pool.h"
 #include "libutil/clock.h"
 #include "libutil/duration.h"
 

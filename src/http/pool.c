@@ -2,9 +2,10 @@
  * Copyright idtree contributors */
 
 /* pool.c - prefetch ids in blocks, and hand them out in order */
+#include <assert.h>
 #include <string.h>
 
-#include "http/endpoints/pool.h"
+#include "http/pool.h"
 
 void pool_init (struct pool *p)
 {
@@ -18,6 +19,7 @@ static void turn_over (struct pool *p)
 {
     p->came_us = p->newer_us;
     p->newer = p->count;
+    assert (p->next <= p->newer);
 }
 
 /* Drop ids that are too old: the block was too large. */
@@ -113,6 +115,7 @@ static struct pool_client *remove_first (struct pool *p)
 {
     struct pool_client *c = TAILQ_FIRST (&p->waiting);
 
+    assert (p->missing >= c->n);
     TAILQ_REMOVE (&p->waiting, c, link);
     p->missing -= c->n;
     return c;

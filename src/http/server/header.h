@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* framing.h - check that a request can be read in one way only (RFC 9112); no I/O
- *
- * A proxy in front of the server may read a malformed request in another way: it finds another end, and the body that
- * one client sends becomes the next request to this server, in the name of another client. Such a request must be
- * refused, and must be the last of its connection. The same holds for each request with a body, so that its end does
- * not matter.
+/* header.h - read the header of a request: whether it can be read in one way only, and which media type the client
+ * prefers; no I/O
  */
-#ifndef HTTP_SERVER_FRAMING_H
-#define HTTP_SERVER_FRAMING_H
+#ifndef HTTP_SERVER_HEADER_H
+#define HTTP_SERVER_HEADER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +15,14 @@
 
 #define FRAMING_MAX_BODY 4096 /* bytes of a body that are read before it is refused */
 #define FRAMING_NO_BODY "a request has no body here: parameters belong into the URL, as in /v1/ids?n=3&to=dec"
+
+/* --- framing (RFC 9112) ---------------------------------------------------------------------------
+ *
+ * A proxy in front of the server may read a malformed request in another way: it finds another end, and the body that
+ * one client sends becomes the next request to this server, in the name of another client. Such a request must be
+ * refused, and must be the last of its connection. The same holds for each request with a body, so that its end does
+ * not matter.
+ */
 
 /* The properties of one header. All texts are borrowed. */
 struct framing {
@@ -61,4 +65,33 @@ void framing_field (struct framing *f, const char *name, size_t name_size, const
  */
 unsigned framing_end (struct framing *f, const char *end, idt_error_t *errp);
 
-#endif /* HTTP_SERVER_FRAMING_H */
+/* --- the media type that a client prefers (RFC 9110, 12.5.1) ---------------------------------------- */
+
+#define ACCEPT_TYPES 4 /* largest number of offered types */
+
+/* The best range that matches one offered type. */
+struct accept_weight {
+    int specific; /* specificity of the best range that matches; -1: no range does */
+    int q;        /* 0 to 1000 */
+};
+
+struct accept {
+    const char *const *types; /* borrowed; the default comes first */
+    size_t n;
+    int fields; /* Accept fields that were read */
+    struct accept_weight weights[ACCEPT_TYPES];
+};
+
+/* Offer 'n' types, such as "text/plain; version=0.0.4". */
+void accept_init (struct accept *a, const char *const *types, size_t n);
+
+/* Read one Accept field.  A range that breaks the grammar is ignored. */
+void accept_read (struct accept *a, const char *value);
+
+/* The index of the type with the greatest weight; among equal weights the one with the more specific range, then the
+ * one that is offered first. If the client accepts no offered type, the default is returned, because an error would not
+ * help the client.
+ */
+size_t accept_choose (const struct accept *a);
+
+#endif /* HTTP_SERVER_HEADER_H */

@@ -4,7 +4,7 @@
 /* pool_test.c - prefetched ids are handed out in order, once, and not when they are old */
 #include <stdlib.h>
 
-#include "http/endpoints/pool.h"
+#include "http/pool.h"
 #include "test/tap.h"
 
 static fluid_t next_id; /* the next id of the broker */

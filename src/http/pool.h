@@ -9,8 +9,8 @@
  * it. Ids are handed out in increasing order, to the client that has waited longest, and never if they are older than
  * POOL_AGE_US.
  */
-#ifndef HTTP_ENDPOINTS_POOL_H
-#define HTTP_ENDPOINTS_POOL_H
+#ifndef HTTP_POOL_H
+#define HTTP_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,4 +65,4 @@ struct pool_client *pool_next (struct pool *p, uint64_t now_us, const fluid_t **
 /* Remove a waiting client that gets no ids; the caller repeats this until NULL. */
 struct pool_client *pool_drop (struct pool *p);
 
-#endif /* HTTP_ENDPOINTS_POOL_H */
+#endif /* HTTP_POOL_H */
