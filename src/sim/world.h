@@ -3,12 +3,10 @@
 
 /* world.h - a simulated world: the declarations that its files share
  *
- *   world.c        random numbers, events, messages
  *   life.c         a process of a broker: start, stop, links, and the promises that it must keep at any time
- *   life_ops.c     the callbacks of a node, and the answers to its clients
- *   life_events.c  the events of a life
+ *   life_events.c  the callbacks of a node, and the events of a life
  *   pager.c        processes that make ids by the page of a life
- *   sim.c          faults, and the course of a history
+ *   sim.c          random numbers, events, messages, faults, and the course of a history
  *
  * A world is a heap of events, ordered by time. A 'life' is one process of a broker; several lives may claim the same
  * rank. It has its own clock (CLOCK_BOOTTIME: any offset, wrong by up to 50 ppm), a node, and a link to a life of an
@@ -217,13 +215,12 @@ struct world {
     int64_t ahead_us;       /* how far a root's clock was ahead of real time, at most */
 };
 
-/* --- random numbers, events, messages: world.c ------------------------------------------------- */
+/* --- random numbers, events, messages: sim.c --------------------------------------------------- */
 
 uint64_t world_below (struct world *w, uint64_t n); /* 0 ... n - 1 */
 bool world_chance (struct world *w, unsigned of_1000);
 
 void world_push (struct world *w, struct sim_event e);
-struct sim_event world_pop (struct world *w);
 
 /* Schedule an event of a life (or a rank) in 'us' microseconds. */
 void world_later (struct world *w, uint64_t us, enum event_type type, uint32_t life, uint64_t n);
@@ -276,12 +273,11 @@ void world_check_bounds (struct world *w);
 /* What the root's clock reads, if the root lives throughout the history; 0: unknown. */
 uint64_t world_truth_us (const struct world *w);
 
-/* --- callbacks of a node: life_ops.c ----------------------------------------------------------------- */
+/* --- callbacks of a node: life_events.c -------------------------------------------------------------- */
 
 extern const struct node_ops life_ops; /* 'arg': the life */
 extern const struct authority_ops life_root_ops;
 
-struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t after);
 void ask_destroy (struct life *l, struct ask *a);
 
 /* --- events of a life: life_events.c ---------------------------------------------------------------------- */
@@ -290,7 +286,6 @@ void life_event (struct life *l, const struct sim_event *e);
 void life_stored (struct life *l);
 void life_ask (struct life *l); /* as a client */
 void life_ask_watermark (struct life *l);
-void life_lend (struct life *l);
 void life_wait (struct life *l, const struct sim_event *e); /* keep an event until its pause ends */
 void life_resume (struct life *l);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "sim/scale/costs.h"
+#include "sim/scale/scale.h"
 
 #define MOST 1e9
 

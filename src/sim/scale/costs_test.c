@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "test/tap.h"
-#include "sim/scale/costs.h"
+#include "sim/scale/scale.h"
 
 #define REST                                                                                                   \
     "\"receive_us\":1,\"heartbeat_us\":1,\"lease_us\":1,\"want_us\":1,\"report_us\":1,\"hello_us\":1,"         \

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.c - processors: when a step ends, and how much time it takes */
+/* host.c - the model of processors, links and clients: when a step ends, when a message arrives, when a client sends a
+ * request and how long it waits
+ *
+ * Messages are in order over each link, in each direction. Each rank has one client. Random requests of each are
+ * equivalent to one random sequence of requests, each at a random rank. Latency is measured from the end of the client's
+ * send until it begins to read the answer, as in bench/bench-scale.c.
+ */
 #include <stdlib.h>
+#include <string.h>
 
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
 #define REST_NS (5 * MS_NS) /* a longer rest leaves a broker's caches cold */
+
+/* Sizes on the wire in bytes (protocol.md): header, routes and ZeroMQ's frames; a run; a want or a grant in JSON. */
+#define FRAME 120
+#define RUN 12
+#define WANT 90
 
 static uint32_t mix (uint32_t x)
 {
@@ -204,4 +216,379 @@ void host_ends (struct scale *s, const struct scale_event *e)
 
     if (s->config.one_host)
         *first_free_core (s) = thread_ns ? *thread_ns : s->io_until_ns;
+}
+
+/* --- messages: memory ------------------------------------------------------------------------------------------ */
+
+static struct scale_message *get_message (struct scale *s)
+{
+    struct scale_message *m = s->spare_messages;
+
+    if (m)
+        s->spare_messages = m->next;
+    else
+        m = must (malloc (sizeof (*m)));
+    return m;
+}
+
+static void *copy (const void *p, size_t n, size_t size)
+{
+    void *q = n > 0 ? must (malloc (n * size)) : NULL;
+
+    if (n > 0)
+        memcpy (q, p, n * size);
+    return q;
+}
+
+static struct scale_message *copy_message (struct scale *s, const struct scale_message *msg)
+{
+    struct scale_message *m = get_message (s);
+
+    *m = *msg;
+    if (m->nruns > sizeof (m->small) / sizeof (m->small[0]))
+        m->run = copy (msg->run, msg->nruns, sizeof (msg->run[0]));
+    else if (m->nruns > 0)
+        m->run = memcpy (m->small, msg->run, msg->nruns * sizeof (msg->run[0]));
+    if (m->type == MSG_LEASE) {
+        m->req.want = copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
+        m->req.back = copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
+    }
+    if (m->type == MSG_GRANTS)
+        m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
+    return m;
+}
+
+void scale_link_free (struct scale *s, struct scale_message *m)
+{
+    if (m->nruns > 0 && m->run != m->small)
+        free (m->run);
+    if (m->type == MSG_LEASE) {
+        free ((void *)m->req.want);
+        free ((void *)m->req.back);
+    }
+    if (m->type == MSG_GRANTS)
+        free ((void *)m->answer.grant);
+    m->next = s->spare_messages;
+    s->spare_messages = m;
+}
+
+/* --- messages: links --------------------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of (const struct scale_message *m)
+{
+    uint64_t wants = 0;
+
+    if (m->type == MSG_LEASE)
+        wants = m->req.nwant + m->req.nback;
+    else if (m->type == MSG_GRANTS)
+        wants = m->answer.ngrant;
+    else if (m->type == MSG_WANT || m->type == MSG_SHARE)
+        wants = 1;
+    return FRAME + m->nruns * RUN + wants * WANT;
+}
+
+bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
+{
+    return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
+}
+
+/* Times of messages at one end, for one kind of link. */
+struct carried {
+    double heartbeat_us, lease_us, report_us, hello_us, other_us;
+};
+
+/* start_us includes the work of a hello inside a process. */
+static struct carried carried_inside (const struct costs *c, const struct scale_transport *inside)
+{
+    return (struct carried){ .heartbeat_us = inside->heartbeat_us,
+                             .lease_us = c->inside_us,
+                             .report_us = inside->report_us,
+                             .hello_us = c->inside_us,
+                             .other_us = c->inside_us };
+}
+
+static struct carried carried_outside (const struct costs *c, double other_us)
+{
+    return (struct carried){ .heartbeat_us = c->heartbeat_us,
+                             .lease_us = c->lease_us,
+                             .report_us = c->report_us,
+                             .hello_us = c->hello_us / 2,
+                             .other_us = other_us };
+}
+
+/* The content of messages for leases and subleases takes the same time on each kind of link. */
+double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us)
+{
+    const struct costs *c = &s->config.costs;
+    struct carried by = scale_link_is_inside (s, m->from, m->to) ? carried_inside (c, &s->inside)
+                                                                 : carried_outside (c, other_us);
+
+    switch (m->type) {
+    case MSG_PING:
+    case MSG_PONG:
+        return by.heartbeat_us / 2; /* the other half is for the response */
+    case MSG_LEASE:
+        return by.lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+    case MSG_GRANTS:
+        return by.lease_us + (double)m->answer.ngrant * c->want_us;
+    case MSG_WANT:
+    case MSG_SHARE:
+        return by.lease_us + c->want_us;
+    case MSG_REPORT:
+        return by.report_us;
+    case MSG_HELLO:
+    case MSG_JOINED:
+        return by.hello_us;
+    default:
+        return by.other_us;
+    }
+}
+
+static void count (struct scale *s, const struct scale_rank *child, const struct scale_message *m)
+{
+    if (!scale_is_measured (s))
+        return;
+    s->level[child->level].messages[m->type]++;
+    s->result.beats += m->type == MSG_PING;
+    s->result.forwards += m->type == MSG_BLOCK;
+    if (scale_link_is_inside (s, m->from, m->to))
+        s->result.inside++;
+    else
+        s->result.outside++;
+    s->level[child->level].bytes += bytes_of (m);
+}
+
+static uint64_t arrival_ns (struct scale *s, struct scale_way *way, uint64_t sent_ns)
+{
+    const struct costs *c = &s->config.costs;
+    double us = c->latency_us + scale_exponential (s, c->jitter_us);
+
+    way->last_ns = max_u64 (way->last_ns, sent_ns + (uint64_t)(us * 1000));
+    return way->last_ns;
+}
+
+/* Over a link between processes. */
+static struct scale_event leave (struct scale_rank *from, struct scale_rank *child, struct scale_message *m)
+{
+    struct scale *s = from->s;
+    struct scale_way *way = child == from ? &child->up : &child->down;
+
+    way->free_ns = max_u64 (way->free_ns, from->busy_ns)
+                   + (uint64_t)((double)bytes_of (m) / s->config.costs.bytes_per_us * 1000);
+    return (struct scale_event){ .t_ns = s->config.one_host ? way->free_ns : arrival_ns (s, way, way->free_ns),
+                                 .type = s->config.one_host ? EV_IO : EV_MESSAGE,
+                                 .rank = m->to,
+                                 .with.p = m };
+}
+
+void scale_link_send (struct scale_rank *from, const struct scale_message *msg)
+{
+    struct scale *s = from->s;
+    struct scale_rank *child = message_goes_up (msg->type) ? from : &s->rank[msg->to];
+    struct scale_message *m = copy_message (s, msg);
+
+    m->from = rank_number (from);
+    m->link = child->link;
+    rank_spend (from, message_cost_us (s, m, s->config.costs.send_us));
+    count (s, child, m);
+    if (scale_link_is_inside (s, m->from, m->to)) /* a queue in memory: read when the process has no other work */
+        queue_push (&s->queue,
+                    (struct scale_event){ .t_ns = from->busy_ns, .type = EV_MESSAGE, .rank = m->to, .with.p = m });
+    else
+        queue_push (&s->queue, leave (from, child, m));
+}
+
+/* The message is delivered when ZeroMQ's threads begin to run; their further work keeps a core busy, and does not delay
+ * the message.
+ */
+void scale_link_io (struct scale *s, const struct scale_event *e)
+{
+    struct scale_message *m = e->with.p;
+    uint64_t ns = (uint64_t)(2 * s->config.costs.io_us * 1000);
+    bool up = message_goes_up (m->type);
+    struct scale_rank *child = &s->rank[up ? m->from : m->to];
+
+    s->io_until_ns = e->t_ns + ns;
+    if (scale_is_measured (s))
+        s->io_used_ns += ns;
+    queue_push (&s->queue, (struct scale_event){ .t_ns = arrival_ns (s, up ? &child->up : &child->down, e->t_ns),
+                                                 .type = EV_MESSAGE,
+                                                 .rank = m->to,
+                                                 .with.p = m });
+}
+
+/* --- clients: when they send requests ----------------------------------------------------------------------------------- */
+
+static uint64_t local_ns (const struct scale *s)
+{
+    return (uint64_t)((s->plan ? s->inside.local_us : s->config.costs.local_us) * 1000);
+}
+
+static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe)
+{
+    struct scale_rank *r = &s->rank[number];
+
+    if (!r->node)
+        return;
+    struct scale_ask *a = scale_ask_create (r);
+    a->client = true;
+    a->count = s->config.load.count;
+    a->asked_ns = t_ns;
+    a->probe = probe;
+    a->measured = scale_is_measured (s) && !probe;
+    s->result.asked++;
+    s->outstanding++;
+    if (s->config.one_host)
+        queue_push (&s->queue, (struct scale_event){ .t_ns = t_ns, .type = EV_CLIENT, .rank = number, .with.p = a });
+    else
+        queue_push (&s->queue, (struct scale_event){
+                                   .t_ns = t_ns + local_ns (s), .type = EV_REQUEST, .rank = number, .with.p = a });
+}
+
+static double gap_ns (struct scale *s)
+{
+    return scale_exponential (s, 1e9 / (s->config.load.rate * s->askers));
+}
+
+void load_begin (struct scale *s)
+{
+    if (s->askers == 0)
+        return;
+    if (s->config.load.rate > 0)
+        scale_at (s, s->t_ns + (uint64_t)gap_ns (s), EV_LOAD, 0, 0);
+    if (s->config.load.burst > 0)
+        scale_at (s, s->t_ns, EV_BURST, 0, 0);
+}
+
+static bool is_over (const struct scale *s)
+{
+    return s->phase >= PHASE_DRAIN;
+}
+
+void load_next (struct scale *s)
+{
+    if (is_over (s))
+        return;
+    ask_for (s, s->first_asker + (uint32_t)scale_below (s, s->askers), s->t_ns, false);
+    scale_at (s, s->t_ns + (uint64_t)gap_ns (s), EV_LOAD, 0, 0);
+}
+
+/* The n-th rank of a burst. The first one also schedules the next burst. */
+void load_burst (struct scale *s, uint64_t n)
+{
+    const struct scale_load *l = &s->config.load;
+    uint64_t step_ns = l->spread_ms * MS_NS / s->askers;
+
+    if (is_over (s))
+        return;
+    if (n == 0)
+        scale_at (s, s->t_ns + l->period_ms * MS_NS, EV_BURST, 0, 0);
+    for (;; n++) {
+        for (uint32_t i = 0; i < l->burst; i++)
+            ask_for (s, s->first_asker + (uint32_t)(n * s->stride % s->askers), s->t_ns, false);
+        if (n + 1 == s->askers || step_ns > 0)
+            break;
+    }
+    if (n + 1 < s->askers)
+        scale_at (s, s->t_ns + step_ns, EV_BURST, 0, n + 1);
+}
+
+/* --- requests -------------------------------------------------------------------------------------------- */
+
+static void spend_client (struct scale *s)
+{
+    uint64_t ns = (uint64_t)((s->plan ? s->inside.client_us : s->config.costs.client_us) / 2 * 1000);
+
+    s->client_ns += ns;
+    if (scale_is_measured (s))
+        s->client_used_ns += ns;
+}
+
+void load_client (struct scale *s, const struct scale_event *e)
+{
+    struct scale_ask *a = e->with.p;
+
+    spend_client (s);
+    a->asked_ns = s->client_ns;
+    queue_push (&s->queue, (struct scale_event){
+                               .t_ns = s->client_ns + local_ns (s), .type = EV_REQUEST, .rank = e->rank, .with.p = a });
+}
+
+/* The broker may have been killed while the request was under way. */
+void load_request (struct scale_rank *r, struct scale_ask *a)
+{
+    if (!r->node || a->life != r->life) {
+        load_drop (r->s, a);
+        return;
+    }
+    rank_spend (r, r->s->config.costs.request_us / 2);
+    a->state = node_state (r->node);
+    a->at_node = true;
+    node_block (r->node, rank_boot_us (r), &(struct node_request){ a, a->count, 0, false, "client", false, false });
+    rank_look (r);
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------ */
+
+static void note_latency (struct scale *s, const struct scale_ask *a, uint64_t ns)
+{
+    if (a->probe)
+        samples_add (&s->served_again[a->state], ns);
+    if (!a->measured)
+        return;
+    samples_add (&s->level[s->rank[a->rank].level].latency[a->state], ns);
+    samples_add (&s->all, ns);
+}
+
+static void end (struct scale *s, struct scale_ask *a, uint64_t t_ns)
+{
+    if (a->failed)
+        s->result.failed++;
+    else {
+        s->result.answered++;
+        note_latency (s, a, t_ns - a->asked_ns);
+    }
+    s->outstanding--;
+    ask_free (s, a);
+}
+
+void load_answer (struct scale *s, struct scale_ask *a, bool good)
+{
+    struct scale_rank *r = &s->rank[a->rank];
+
+    rank_spend (r, s->config.costs.request_us / 2);
+    a->failed = !good;
+    a->at_node = false;
+    uint64_t t_ns = r->busy_ns + local_ns (s);
+    if (!s->config.one_host)
+        end (s, a, t_ns);
+    else
+        queue_push (&s->queue, (struct scale_event){ .t_ns = t_ns, .type = EV_ANSWERED, .rank = a->rank, .with.p = a });
+}
+
+void load_answered (struct scale *s, struct scale_ask *a)
+{
+    uint64_t t_ns = s->client_ns;
+
+    spend_client (s);
+    end (s, a, t_ns);
+}
+
+void load_drop (struct scale *s, struct scale_ask *a)
+{
+    s->result.dropped++;
+    s->outstanding--;
+    ask_free (s, a);
+}
+
+/* Immediately after a loss each rank below sends one request. If all ranks are below, a sample of them does, which
+ * suffices for percentiles.
+ */
+void load_probe (struct scale *s, uint32_t top)
+{
+    uint32_t step = s->config.size / 20000 + 1;
+
+    for (uint32_t i = 0; i < s->config.size; i++)
+        if (s->rank[i].node && rank_is_below (s, i, top) && (top != 0 || i % step == 0))
+            ask_for (s, i, s->t_ns, true);
 }

@@ -3,14 +3,12 @@
 
 /* private.h - the declarations that the files of a simulation at size share
  *
- *   scale.c       the course of a run, and its ranks
- *   host.c        processors: when a step ends, and how much time it takes
- *   scale_link.c  messages that are under way
- *   arrive.c      messages that arrive at a rank
- *   ops.c         the callbacks of a node
- *   load.c        clients
- *   place.c       start, loss, and the search for a parent
- *   report.c      the output
+ *   scale.c   the course of a run: its queue of events, and its ranks
+ *   host.c    processors, links, clients: when a step ends, when a message arrives, when a client sends a request
+ *   rank.c    what a node hears, and its callbacks
+ *   place.c   start, loss, and the search for a parent
+ *   costs.c   the times of steps
+ *   report.c  the output
  *
  * A rank does one step after the other. A rank with its own processor handles arrivals in their order when it is free.
  * So an arrival is executed immediately, with the time at which the step will have ended, and no queue is needed. If
@@ -19,19 +17,53 @@
 #ifndef SIM_SCALE_PRIVATE_H
 #define SIM_SCALE_PRIVATE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "broker/base/plan.h"
 #include "broker/base/topology.h"
 #include "modules/fluid/node/node.h"
-#include "sim/sim_check.h"
-#include "sim/scale/queue.h"
 #include "sim/scale/samples.h"
 #include "sim/scale/scale.h"
+#include "sim/sim_check.h"
 
 #define MS_NS UINT64_C (1000000)
 #define SECOND_NS UINT64_C (1000000000)
 #define EPOCH_MS INT64_C (1767225600000)
 #define MAX_LEVELS 40 /* deeper levels count as the last */
 #define NSTATES 4
+
+/* --- events: scale.c ------------------------------------------------------------------------------
+ *
+ * The events are ordered by time; events of the same time are in the order in which they were pushed. The queue is a
+ * heap with four children for each node: half as deep as a binary heap, and the four are adjacent in memory.
+ */
+
+struct scale_event {
+    uint64_t t_ns;
+    uint64_t order; /* set by queue_push () */
+    uint32_t type;
+    uint32_t rank;
+    union {
+        void *p;
+        uint64_t n;
+    } with;
+};
+
+struct queue {
+    struct scale_event *event;
+    size_t count, size;
+    uint64_t order; /* of the last event */
+};
+
+/* A queue that is all 0 is empty. The program aborts when memory is exhausted. */
+void queue_push (struct queue *q, struct scale_event e);
+
+/* Take the next event into '*e'. Returns false if the queue is empty. */
+bool queue_pop (struct queue *q, struct scale_event *e);
+
+void queue_fini (struct queue *q);
 
 enum event_type {
     EV_START,    /* of a rank; with.n: then of the next of its process; 0: last */
@@ -167,7 +199,7 @@ struct scale_level {
 /* --- phases --- */
 enum phase { PHASE_COLD, PHASE_WARM, PHASE_MEASURE, PHASE_DRAIN, PHASE_END };
 
-/* Growing times, for the number of brokers of this run (costs.h). */
+/* Growing times, for the number of brokers of this run (struct costs). */
 struct scale_transport {
     double heartbeat_us, report_us, local_us, cold_us, client_us;
 };
@@ -258,7 +290,7 @@ static inline uint32_t rank_life (const struct scale_rank *r)
     return rank_number (r) * 16 + r->life;
 }
 
-/* --- messages: scale_link.c ------------------------------------------------------------------------------- */
+/* --- messages: host.c ------------------------------------------------------------------------------- */
 
 /* Whether both ranks are in one process. */
 bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b);
@@ -278,7 +310,7 @@ static inline bool message_goes_up (enum message_type type)
     return type <= MSG_HELLO;
 }
 
-/* --- arrivals: arrive.c -------------------------------------------------------------------------------- */
+/* --- arrivals: rank.c -------------------------------------------------------------------------------- */
 
 void rank_message (struct scale_rank *r, const struct scale_message *m);
 void rank_tick (struct scale_rank *r);
@@ -286,9 +318,8 @@ void rank_ping (struct scale_rank *r);
 
 /* Called after each call into the node: schedule its next tick, and note whether it is active. */
 void rank_look (struct scale_rank *r);
-void rank_check_ranges (struct scale_rank *r);
 
-/* --- callbacks of a node: ops.c ---------------------------------------------------------------------------- */
+/* --- callbacks of a node: rank.c ---------------------------------------------------------------------------- */
 
 extern const struct node_ops rank_ops;      /* 'arg': the rank */
 extern const struct authority_ops root_ops; /* 'arg': rank 0 */
@@ -297,7 +328,7 @@ struct scale_ask *scale_ask_create (struct scale_rank *r);
 void ask_free (struct scale *s, struct scale_ask *a);
 void rank_cancel_child (struct scale_rank *r, uint32_t child, bool answer);
 
-/* --- clients: load.c ------------------------------------------------------------------------------------------ */
+/* --- clients: host.c ------------------------------------------------------------------------------------------ */
 
 void load_begin (struct scale *s);
 void load_next (struct scale *s);

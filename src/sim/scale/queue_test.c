@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "test/tap.h"
-#include "sim/scale/queue.h"
+#include "sim/scale/private.h"
 
 static uint64_t below (uint64_t *random, uint64_t n)
 {

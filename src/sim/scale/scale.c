@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scale.c - the course of a run: its ranks, its events, its measurement */
+/* scale.c - the course of a run: its queue of events, its ranks, its measurement */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
+#include "sim/sim_check.h"
 
 #define BEAT_NS SECOND_NS             /* HEARTBEAT of broker/overlay/overlay.c; HEARTBEAT_INSIDE is twice that */
 #define MOMENTS 16                    /* as in overlay.c */
 #define PATIENCE_NS (300 * SECOND_NS) /* longest cold start */
+#define WAYS 4                        /* children of each node of the heap */
 
 /* --- random numbers -------------------------------------------------------------------------------------- */
 
@@ -39,6 +41,64 @@ double scale_fraction (struct scale *s)
 double scale_exponential (struct scale *s, double mean)
 {
     return -mean * log (1 - scale_fraction (s));
+}
+
+/* --- the queue of events --------------------------------------------------------------------------------- */
+
+static bool earlier (const struct scale_event *a, const struct scale_event *b)
+{
+    return a->t_ns != b->t_ns ? a->t_ns < b->t_ns : a->order < b->order;
+}
+
+void queue_push (struct queue *q, struct scale_event e)
+{
+    size_t i = q->count++;
+
+    if (i == q->size) {
+        q->size = q->size ? 2 * q->size : 1024;
+        q->event = must (realloc (q->event, q->size * sizeof (e)));
+    }
+    e.order = ++q->order;
+    for (; i > 0 && earlier (&e, &q->event[(i - 1) / WAYS]); i = (i - 1) / WAYS)
+        q->event[i] = q->event[(i - 1) / WAYS];
+    q->event[i] = e;
+}
+
+/* The earliest child of 'i', which must have a child. */
+static size_t first_child (const struct queue *q, size_t i)
+{
+    size_t first = WAYS * i + 1, end = first + WAYS < q->count ? first + WAYS : q->count;
+
+    for (size_t k = first + 1; k < end; k++)
+        if (earlier (&q->event[k], &q->event[first]))
+            first = k;
+    return first;
+}
+
+bool queue_pop (struct queue *q, struct scale_event *e)
+{
+    if (q->count == 0)
+        return false;
+    *e = q->event[0];
+    struct scale_event last = q->event[--q->count];
+    size_t i = 0;
+
+    while (WAYS * i + 1 < q->count) {
+        size_t k = first_child (q, i);
+
+        if (!earlier (&q->event[k], &last))
+            break;
+        q->event[i] = q->event[k];
+        i = k;
+    }
+    q->event[i] = last;
+    return true;
+}
+
+void queue_fini (struct queue *q)
+{
+    free (q->event);
+    *q = (struct queue){ 0 };
 }
 
 /* --- scheduling -------------------------------------------------------------------------------------------- */
