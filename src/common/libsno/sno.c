@@ -231,7 +231,7 @@ static bool decode_plain (const char *text, sno_t *id)
     return true;
 }
 
-/* --- text by vector instructions -----------------------------------------------------------*/
+/* --- text by vector instructions ----------------------------------------------------------- */
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
