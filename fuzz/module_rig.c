@@ -14,7 +14,6 @@
 
 #define REQUESTS_MAX 200
 
-
 struct rig {
     const struct module_rig *conf;
     idt_t *h;

@@ -3,8 +3,9 @@
 
 /* id_text.h - what text forms of several kinds of id share: base 64 that sorts, and one id a line
  *
- * lex64, for flax and uid, is base 64 text that sorts like its value. The value 0 has a character that depends on the scheme; values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII.
- * Bits are taken six at a time from the top, without padding.
+ * lex64, for flax and uid, is base 64 text that sorts like its value. The value 0 has a character that depends on the
+ * scheme; values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII. Bits are taken six at a time from the top, without
+ * padding.
  */
 #ifndef UTIL_ID_TEXT_H
 #define UTIL_ID_TEXT_H
@@ -34,7 +35,7 @@ static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
     lex64_quads x = (lex64_quads)(lex64_halves){ upper >> 24 << 32 | (upper & 0xffffff),
                                                  lower >> 24 << 32 | (lower & 0xffffff) };
     return (lex64_bytes)((x << 6 & 0x3f000000) | (x << 4 & 0x3f0000) | (x << 2 & 0x3f00) | (x & 0x3f));
-#endif /* UTIL_ID_TEXT_H */
+#endif
 }
 
 /* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the character for 0. All 16 bytes
@@ -100,7 +101,7 @@ static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lo
     x = (x >> 2 & UINT64_C (0x0fc00fc00fc00fc0)) | (x & UINT64_C (0x003f003f003f003f));
     x = (x >> 4 & UINT64_C (0x00fff00000fff000)) | (x & UINT64_C (0x00000fff00000fff));
     x = (x >> 8 & UINT64_C (0x0000ffffff000000)) | (x & UINT64_C (0x0000000000ffffff));
-#endif /* UTIL_ID_TEXT_H */
+#endif
     *upper = x[0];
     *lower = x[1];
 }
