@@ -426,6 +426,20 @@ static const struct wire_ops wire_ops = { .received = received, .closed = closed
 
 /* --- records -------------------------------------------------------------------------------------- */
 
+static int compare_rank (const void *rank, const void *child)
+{
+    uint32_t a = *(const uint32_t *)rank, b = (*(struct child *const *)child)->peer.rank;
+
+    return (a > b) - (a < b);
+}
+
+struct child *child_proper (const struct children *down, uint32_t rank)
+{
+    struct child **c = bsearch (&rank, down->children, down->count, sizeof (down->children[0]), compare_rank);
+
+    return c ? *c : NULL;
+}
+
 struct child *child_create (struct children *down, uint32_t rank, bool adopted)
 {
     struct child *c = calloc (1, sizeof (*c));
@@ -580,19 +594,11 @@ json_t *children_describe (const struct children *down)
     return a;
 }
 
-static int compare_rank (const void *rank, const void *child)
-{
-    uint32_t a = *(const uint32_t *)rank, b = (*(struct child *const *)child)->peer.rank;
-
-    return (a > b) - (a < b);
-}
-
 const char *overlay_child_status (const struct overlay *ov, uint32_t rank)
 {
-    const struct children *down = ov->down;
-    struct child **c = bsearch (&rank, down->children, down->count, sizeof (down->children[0]), compare_rank);
+    const struct child *c = child_proper (ov->down, rank);
 
-    return c ? health_name ((*c)->health) : NULL;
+    return c ? health_name (c->health) : NULL;
 }
 
 /* Append the children of a kind to a sentence, at most MISSING_SHOWN: "rank 3", "ranks below [1,4-7] and 20 more". */

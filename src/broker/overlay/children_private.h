@@ -83,6 +83,9 @@ struct children {
 /* Create the record of a broker that is not connected.  Returns NULL without memory. */
 struct child *child_create (struct children *down, uint32_t rank, bool adopted);
 
+/* The record of a child proper, or NULL. */
+struct child *child_proper (const struct children *down, uint32_t rank);
+
 bool child_is_online (const struct child *c);
 void child_set_health (struct child *c, enum health health);
 

@@ -170,24 +170,6 @@ static struct child *adopted_child (struct children *down, uint32_t rank)
     return c;
 }
 
-/* NULL without memory. */
-static struct child *child_of_rank (struct children *down, uint32_t rank)
-{
-    uint32_t low = 0, high = down->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (down->children[middle]->peer.rank < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < down->count && down->children[low]->peer.rank == rank)
-        return down->children[low];
-    return adopted_child (down, rank);
-}
-
 /* Remember that 'rank' belongs to another tree.  Returns how many ranks have reported that within WITNESS_S. */
 static uint32_t hear_witness (struct children *down, uint32_t rank)
 {
@@ -282,7 +264,9 @@ static struct child *find_child (struct children *down, const struct hello *hell
                 PACKAGE_VERSION);
         return NULL;
     }
-    if (is_of_another (down, hello) || !(c = child_of_rank (down, hello->rank)))
+    if (is_of_another (down, hello))
+        return NULL;
+    if (!(c = child_proper (down, hello->rank)) && !(c = adopted_child (down, hello->rank)))
         return NULL;
     if (child_is_online (c) && strcmp (c->uuid, hello->uuid) != 0) {
         refuse (down, hello, EADDRINUSE, "rank %u is served by %s on %s", c->peer.rank, c->uuid, c->host);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "broker/route/event.h"
 #include "broker/route/router.h"
@@ -30,13 +31,15 @@ struct loss {
 };
 
 struct subscription {
+    LIST_ENTRY (subscription) link;
     struct idt_cred user;
     char prefix[];
 };
 
 struct subscriber {
     struct peer *peer;
-    zlistx_t *subscriptions;  /* a prefix that was subscribed to twice is in the list twice */
+    LIST_HEAD (, subscription) subscriptions; /* a prefix that was subscribed to twice is in the list twice */
+    size_t count;
     struct loss loss[LOSSES]; /* events that its queue did not take, one entry per stream, oldest first */
 };
 
@@ -117,11 +120,13 @@ static const idt_msg_t *ring_get (const struct ring *r, uint64_t number)
 static void subscriber_free (void **item)
 {
     struct subscriber *s = *item;
+    struct subscription *sub;
 
-    if (s) {
-        zlistx_destroy (&s->subscriptions);
-        free (s);
+    while ((sub = LIST_FIRST (&s->subscriptions))) {
+        LIST_REMOVE (sub, link);
+        free (sub);
     }
+    free (s);
     *item = NULL;
 }
 
@@ -159,19 +164,6 @@ void event_destroy (struct event *ev)
 
 /* --- subscriptions -------------------------------------------------------------------------- */
 
-static int same_subscription (const void *a, const void *b)
-{
-    const struct subscription *x = a, *y = b;
-
-    return x->user.userid == y->user.userid && x->user.rolemask == y->user.rolemask ? strcmp (x->prefix, y->prefix) : 1;
-}
-
-static void subscription_free (void **item)
-{
-    free (*item);
-    *item = NULL;
-}
-
 /* Returns NULL with errno EINVAL ('prefix' is longer than any topic) or ENOMEM. */
 static struct subscription *subscription_create (struct idt_cred user, const char *prefix)
 {
@@ -192,12 +184,6 @@ static struct subscriber *subscriber_of (struct event *ev, struct peer *p)
     if (s || !(s = calloc (1, sizeof (*s))))
         return s;
     s->peer = p;
-    if (!(s->subscriptions = zlistx_new ())) {
-        free (s);
-        return NULL;
-    }
-    zlistx_set_destructor (s->subscriptions, subscription_free);
-    zlistx_set_comparator (s->subscriptions, same_subscription);
     zhashx_insert (ev->subscribers, p->uuid, s);
     return s;
 }
@@ -207,15 +193,16 @@ int event_subscribe (struct event *ev, struct peer *p, struct idt_cred user, con
     struct subscription *sub = subscription_create (user, prefix);
     struct subscriber *s = sub ? subscriber_of (ev, p) : NULL;
 
-    if (s && zlistx_size (s->subscriptions) >= EVENT_MAX_SUBSCRIPTIONS)
+    if (s && s->count >= EVENT_MAX_SUBSCRIPTIONS)
         errno = ENOSPC;
     else if (s && quota_take (&ev->quota, user, NULL) == 0) {
-        zlistx_add_end (s->subscriptions, sub);
+        LIST_INSERT_HEAD (&s->subscriptions, sub, link);
+        s->count++;
         return 0;
     }
     int saved = errno;
     free (sub);
-    if (s && zlistx_size (s->subscriptions) == 0)
+    if (s && s->count == 0)
         event_forget (ev, p);
     return errset (saved);
 }
@@ -223,15 +210,19 @@ int event_subscribe (struct event *ev, struct peer *p, struct idt_cred user, con
 int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix)
 {
     struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
-    struct subscription *sub = subscription_create (user, prefix);
-    void *handle = s && sub ? zlistx_find (s->subscriptions, sub) : NULL;
+    struct subscription *sub = s ? LIST_FIRST (&s->subscriptions) : NULL;
 
-    free (sub);
-    if (!handle)
+    while (sub
+           && (sub->user.userid != user.userid || sub->user.rolemask != user.rolemask
+               || strcmp (sub->prefix, prefix) != 0))
+        sub = LIST_NEXT (sub, link);
+    if (!sub)
         return errset (ENOENT);
-    zlistx_delete (s->subscriptions, handle);
+    assert (s->count > 0);
+    LIST_REMOVE (sub, link);
+    free (sub);
     quota_give (&ev->quota, user);
-    if (zlistx_size (s->subscriptions) == 0)
+    if (--s->count == 0)
         event_forget (ev, p);
     return 0;
 }
@@ -239,9 +230,9 @@ int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, c
 void event_forget (struct event *ev, struct peer *p)
 {
     struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
-    const struct subscription *sub = s ? zlistx_first (s->subscriptions) : NULL;
+    const struct subscription *sub = s ? LIST_FIRST (&s->subscriptions) : NULL;
 
-    for (; sub; sub = zlistx_next (s->subscriptions))
+    for (; sub; sub = LIST_NEXT (sub, link))
         quota_give (&ev->quota, sub->user);
     zhashx_delete (ev->subscribers, p->uuid);
 }
@@ -249,10 +240,10 @@ void event_forget (struct event *ev, struct peer *p)
 /* Returns whether a subscription of 's' matches the topic and its user may see the event. */
 static bool wants (struct subscriber *s, const idt_msg_t *msg)
 {
-    const struct subscription *sub = zlistx_first (s->subscriptions);
     const char *topic = idt_msg_topic (msg);
+    const struct subscription *sub;
 
-    for (; sub; sub = zlistx_next (s->subscriptions))
+    LIST_FOREACH (sub, &s->subscriptions, link)
         if (strncmp (topic, sub->prefix, strlen (sub->prefix)) == 0 && access_may_see (sub->user, msg))
             return true;
     return false;

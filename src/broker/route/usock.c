@@ -9,7 +9,6 @@
  */
 #include "config.h"
 
-#include <czmq.h>
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
@@ -93,11 +92,11 @@ void usock_turn (struct usock *l)
 static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct usock *l = arg;
-    struct client *c = zlistx_first (l->clients);
     uint64_t now_us = usock_now_us ();
     bool again = false;
+    struct client *c;
 
-    for (; c; c = zlistx_next (l->clients))
+    TAILQ_FOREACH (c, &l->clients, link)
         again = client_tick (c, now_us) || again;
     if (!again)
         idt_watcher_stop (w);
@@ -111,12 +110,13 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 static bool has_room (const struct usock *l, struct idt_cred cred)
 {
     uint32_t others = 0, same = 0;
+    const struct client *c;
 
-    if (zlistx_size (l->clients) >= l->max_clients)
+    if (l->nclients >= l->max_clients)
         return false;
     if (cred.rolemask & IDT_ROLE_OWNER)
         return true;
-    for (const struct client *c = zlistx_first (l->clients); c; c = zlistx_next (l->clients)) {
+    TAILQ_FOREACH (c, &l->clients, link) {
         others += !(c->cred.rolemask & IDT_ROLE_OWNER);
         same += c->cred.userid == cred.userid;
     }
@@ -131,21 +131,23 @@ struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struc
         return errset_null (EMFILE);
     if (!(c = client_create (l, fd, cred, stream)))
         return NULL;
+    TAILQ_INSERT_TAIL (&l->clients, c, link);
+    l->nclients++;
     l->all->clients++;
-    zlistx_add_end (l->clients, c);
     idt_watcher_start (c->w);
     return c;
 }
 
 static void reap (struct usock *l, struct client *c)
 {
-    zlistx_delete (l->clients, zlistx_find (l->clients, c));
+    assert (l->nclients > 0 && l->all->clients >= l->nclients);
+    TAILQ_REMOVE (&l->clients, c, link);
+    l->nclients--;
+    l->all->clients--;
     client_let_go (c);
     l->ops->gone (l->arg, &c->peer);
     router_peer_remove (l->router, &c->peer);
     client_destroy (c);
-    assert (l->all->clients > 0);
-    l->all->clients--;
     usocks_fill_reserve (l->all);
 }
 
@@ -243,13 +245,14 @@ struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *pa
     if (!l)
         return NULL;
     *l = (struct usock){ .all = all, .rank = rank, .reactor = r, .router = router, .log = log, .ops = ops, .arg = arg };
+    TAILQ_INIT (&l->clients);
     TAILQ_INIT (&l->newcomers);
     TAILQ_INIT (&l->turns);
     if (get_limits (l, attrs, errp) < 0 || authz_init (&l->admit, attrs, errp) < 0
         || usock_listen (l, path, attrs, errp) < 0)
         goto error;
     check_most (l);
-    if (!(l->clients = zlistx_new ()) || !(l->tick = idt_timer_watcher_create (r, TICK_MS, TICK_MS, tick_cb, l))) {
+    if (!(l->tick = idt_timer_watcher_create (r, TICK_MS, TICK_MS, tick_cb, l))) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -260,31 +263,21 @@ error:
     return NULL;
 }
 
-static void close_clients (struct usock *l)
-{
-    struct client *c;
-
-    while ((c = zlistx_first (l->clients))) {
-        client_break (c, ESHUTDOWN, NULL);
-        c->next_dirty = NULL;
-        client_flush (c); /* the last responses, as far as the socket takes them */
-        reap (l, c);
-    }
-    l->dirty = NULL;
-}
-
 void usock_destroy (struct usock *l)
 {
     int saved_errno = errno;
+    struct client *c;
 
     if (!l)
         return;
     if (l->tick)
         TAILQ_REMOVE (&l->all->list, l, link);
     usock_unlisten (l); /* before the connections: a client that sees its connection end finds no socket */
-    if (l->clients) {
-        close_clients (l);
-        zlistx_destroy (&l->clients);
+    while ((c = TAILQ_FIRST (&l->clients))) {
+        client_break (c, ESHUTDOWN, NULL);
+        c->next_dirty = NULL;
+        client_flush (c); /* the last responses, as far as the socket takes them */
+        reap (l, c);
     }
     idt_watcher_destroy (l->tick);
     free (l);
@@ -293,15 +286,15 @@ void usock_destroy (struct usock *l)
 
 size_t usock_count (const struct usock *l)
 {
-    return zlistx_size (l->clients);
+    return l->nclients;
 }
 
 bool usock_unread (const struct usock *l)
 {
-    struct client *c = zlistx_first (l->clients);
+    const struct client *c;
     int size;
 
-    for (; c; c = zlistx_next (l->clients))
+    TAILQ_FOREACH (c, &l->clients, link)
         if (ioctl (c->fd, SIOCOUTQ, &size) == 0 && size > 0)
             return true;
     return false;

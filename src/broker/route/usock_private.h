@@ -12,13 +12,10 @@
 
 #include <sys/queue.h>
 
-#include <czmq.h>
-
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
 #include "libutil/queue/budget.h"
 #include "libutil/clock.h"
-#include "libutil/private_dir.h"
 
 #define LOCAL_RESERVE 32 /* descriptors of the process kept for clients */
 
@@ -36,7 +33,7 @@ struct client {
     struct usock *local;
     struct local_user *user; /* NULL: the instance owner's client */
     struct client *next_dirty;
-    TAILQ_ENTRY (client) turn;
+    TAILQ_ENTRY (client) link, turn;
     int fd;
     struct idt_cred cred;
     struct msg_stream *stream;
@@ -95,10 +92,11 @@ struct usock {
     void *arg;
     struct door *door;   /* socket of its own; NULL: none, or the process's */
     idt_watcher_t *tick; /* runs while a client is not read */
-    zlistx_t *clients;
     struct client *dirty;
-    TAILQ_HEAD (client_list, client) turns; /* the round of clients to serve */
-    struct client_list newcomers;           /* clients that were not in it */
+    TAILQ_HEAD (client_list, client) clients;
+    uint32_t nclients;
+    struct client_list turns;     /* the round of clients to serve */
+    struct client_list newcomers; /* clients that were not in it */
     /* attributes */
     uint32_t max_clients;
     uint32_t max_asks;
