@@ -17,7 +17,7 @@
 #include "fuzz.h"
 #include "http/site.h"
 #include "libidtree/transport.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 
 #define ANSWERS 4096 /* answers of the broker that were not read yet */
 #define TURNS 200    /* of the reactor */

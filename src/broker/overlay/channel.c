@@ -20,7 +20,7 @@
 #include "broker/overlay/control.h"
 #include "libmsg/access.h"
 #include "libmsg/message.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 
 #define QUANTUM 4096 /* bytes of requests of one requester per turn */

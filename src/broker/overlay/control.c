@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 #include "broker/overlay/control.h"
 

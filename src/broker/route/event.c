@@ -18,7 +18,7 @@
 #include "broker/route/router.h"
 #include "libmodule/quota.h"
 #include "libmsg/access.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 
 #define STREAM_LEN IDT_MSG_UUID_LEN

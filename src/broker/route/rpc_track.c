@@ -18,7 +18,7 @@
 #include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
 #include "libutil/queue/budget.h"
-#include "libutil/queue/freelist.h"
+#include "libutil/queue/fifo.h"
 #include "broker/base/uuid_key.h"
 
 #define MIN_BUCKETS 16

@@ -30,7 +30,7 @@
 #include "flax_random.h"
 #include "idtree/flax.h"
 #include "libutil/radix.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/id_text.h"

@@ -17,7 +17,7 @@
 
 #include <idtree/fluid.h>
 
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 
 #define BLOCK_REQUEST_SIZE 12
 #define BLOCK_RUN_SIZE 12

@@ -34,7 +34,6 @@
 #include "libidtree/transport.h"
 #include "libmsg/message.h"
 #include "libutil/queue/fifo.h"
-#include "libutil/queue/freelist.h"
 
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */

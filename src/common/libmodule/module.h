@@ -14,7 +14,7 @@
 #include <idtree/idtree.h>
 
 #include "libmetrics/metrics.h"
-#include "libutil/queue/freelist.h"
+#include "libutil/queue/fifo.h"
 
 /* --- attributes --------------------------------------------------------------------------------------------------
  *

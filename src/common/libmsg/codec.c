@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 #include "libmsg/message.h"
 

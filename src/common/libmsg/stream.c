@@ -22,7 +22,7 @@
 
 #include "libmsg/message.h"
 #include "libmsg/stream.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 

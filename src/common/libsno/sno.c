@@ -11,7 +11,7 @@
 
 #include "idtree/sno.h"
 #include "libutil/radix.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 #include "libutil/id_text.h"
 

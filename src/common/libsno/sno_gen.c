@@ -26,7 +26,7 @@
 #include <time.h>
 
 #include "idtree/sno.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/fork_guard.h"

@@ -231,19 +231,6 @@ int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp)
     return rc == SQLITE_ROW;
 }
 
-/* Run a statement that returns one integer; 0 if it returns no row. */
-static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t *errp)
-{
-    sqlite3_stmt *stmt = database_prepare (d, sql, errp);
-    int rc = stmt ? database_step (d, stmt, errp) : -1;
-
-    if (rc >= 0)
-        *value = rc > 0 ? sqlite3_column_int64 (stmt, 0) : 0;
-    if (stmt)
-        sqlite3_finalize (stmt);
-    return rc < 0 ? -1 : 0;
-}
-
 /* Run a statement that returns one row.  Returns 0 with its first column in 'text', "" if it returns none. */
 static int answer_of (struct database *d, const char *sql, char *text, size_t size, idt_error_t *errp)
 {
@@ -255,6 +242,17 @@ static int answer_of (struct database *d, const char *sql, char *text, size_t si
     sqlite3_finalize (stmt);
     errno = saved;
     return rc < 0 ? -1 : 0;
+}
+
+/* Run a statement that returns one integer; 0 if it returns no row. */
+static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t *errp)
+{
+    char text[32];
+
+    if (answer_of (d, sql, text, sizeof (text), errp) < 0)
+        return -1;
+    *value = strtoll (text, NULL, 10);
+    return 0;
 }
 
 int database_expect (struct database *d, const char *pragma, const char *value, idt_error_t *errp)
@@ -624,10 +622,8 @@ struct database *database_open (const struct database_kind *kind, const char *di
 {
     struct database *d = database_new (kind, dir);
 
-    if (!d) {
-        errprintf (errp, "%s: %s", dir, strerror (errno));
-        return NULL;
-    }
+    if (!d)
+        return errsetf_null (errp, ENOMEM, "%s: %s", dir, strerror (ENOMEM));
     if (open_file (d, errp) < 0 || look_inside (d, errp) < 0) {
         database_close (d);
         return NULL;

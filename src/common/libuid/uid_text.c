@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "idtree/uid.h"
-#include "libutil/be.h"
+#include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 #include "libutil/id_text.h"
 

@@ -431,9 +431,7 @@ static struct job_check *check_create (const idt_msg_t *msg, idt_error_t *errp)
 
     if (!c || !(c->msg = idt_msg_copy (msg, false))) {
         free (c);
-        errset (ENOMEM);
-        errprintf (errp, "out of memory");
-        return NULL;
+        return errsetf_null (errp, ENOMEM, "out of memory");
     }
     return c;
 }

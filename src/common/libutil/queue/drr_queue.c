@@ -18,7 +18,7 @@
 
 #include "libutil/errprintf.h"
 #include "libutil/queue/budget.h"
-#include "libutil/queue/freelist.h"
+#include "libutil/queue/fifo.h"
 #include "libutil/queue/drr_queue.h"
 
 #define FIRST_BUCKETS 4

@@ -40,9 +40,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/be.h"
-#include "libutil/errprintf.h"
 #include "libutil/minmax.h"
+#include "libutil/errprintf.h"
 #include "libutil/text.h"
 #include "modules/ingest/job/wire.h"
 

@@ -550,10 +550,8 @@ struct job_root *job_root_create (struct ingest *sv, idt_error_t *errp)
 {
     struct job_root *root = calloc (1, sizeof (*root));
 
-    if (!root) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
+    if (!root)
+        return errsetf_null (errp, ENOMEM, "out of memory");
     root->service = sv;
     if (start (root) < 0 || !upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv)) {
         errprintf (errp, "cannot start: %s", strerror (errno));

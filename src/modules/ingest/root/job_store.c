@@ -760,10 +760,8 @@ struct job_store *job_store_open (const char *dir, const char *holder, struct jo
 {
     struct job_store *st = calloc (1, sizeof (*st));
 
-    if (!st) {
-        errprintf (errp, "%s: out of memory", dir);
-        return NULL;
-    }
+    if (!st)
+        return errsetf_null (errp, ENOMEM, "%s: out of memory", dir);
     if (open_file (st, dir, holder, errp) < 0)
         goto error;
     if (!(st->worker = worker_create (work, st))) {

@@ -81,9 +81,17 @@ static int check_store (const struct job_root *root, idt_error_t *errp)
     return root->store ? 0 : errsetf (errp, EIO, "%s", root->why.text);
 }
 
-static void refuse (struct job_root *root, const idt_msg_t *msg, const idt_error_t *error)
+/* Take a request in: 'f' reads its payload, and fills 'errp' if it is refused. */
+static void take (struct job_root *root, const idt_msg_t *msg,
+                  int (*f) (struct job_root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp))
 {
-    module_respond_error (root->service->h, msg, errno, error->text);
+    idt_error_t error = { "" };
+    json_t *o = idt_msg_json (msg, &error);
+
+    if (!o || f (root, msg, o, &error) < 0)
+        module_respond_error (root->service->h, msg, errno, error.text);
+    json_decref (o);
+    job_root_turn (root);
 }
 
 /* --- jobs as JSON ----------------------------------------------------------------------------------------------- */
@@ -209,15 +217,8 @@ static int add_consumer (struct job_root *root, const idt_msg_t *msg, const json
 
 void job_root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct job_root *root = arg;
-    idt_error_t error = { "" };
-    json_t *o = idt_msg_json (msg, &error);
-
-    if (!o || add_consumer (root, msg, o, &error) < 0)
-        refuse (root, msg, &error);
-    json_decref (o);
-    job_root_look (root);
-    job_root_turn (root);
+    take (arg, msg, add_consumer);
+    job_root_look (arg);
 }
 
 /* Send the jobs of a read to a consumer. If the read failed, it may fail always: the consumer gets the error, which
@@ -288,14 +289,7 @@ static int take_ack (struct job_root *root, const idt_msg_t *msg, const json_t *
 
 void job_root_ack_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct job_root *root = arg;
-    idt_error_t error = { "" };
-    json_t *o = idt_msg_json (msg, &error);
-
-    if (!o || take_ack (root, msg, o, &error) < 0)
-        refuse (root, msg, &error);
-    json_decref (o);
-    job_root_turn (root);
+    take (arg, msg, take_ack);
 }
 
 static void answer_acks (struct job_root *root, struct fifo *q, int errnum, const char *text)
@@ -351,35 +345,34 @@ static int add_ask (struct job_root *root, const idt_msg_t *msg, const struct jo
     return 0;
 }
 
+static int take_get (struct job_root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
+{
+    struct job_store_read read = { .one = true, .specs = true, .max_jobs = 1, .max_bytes = 1 };
+
+    if (get_id (o, "id", &read.upto, errp) < 0)
+        return -1;
+    if (read.upto == 0)
+        return errsetf (errp, EINVAL, "id: is missing");
+    return add_ask (root, msg, &read, errp);
+}
+
 void job_root_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct job_root *root = arg;
-    struct job_store_read read = { .one = true, .specs = true, .max_jobs = 1, .max_bytes = 1 };
-    idt_error_t error = { "" };
-    json_t *o = idt_msg_json (msg, &error);
+    take (arg, msg, take_get);
+}
 
-    if (!o || get_id (o, "id", &read.upto, &error) < 0)
-        refuse (root, msg, &error);
-    else if (read.upto == 0)
-        module_respond_error (h, msg, EINVAL, "id: is missing");
-    else if (add_ask (root, msg, &read, &error) < 0)
-        refuse (root, msg, &error);
-    json_decref (o);
-    job_root_turn (root);
+static int take_list (struct job_root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
+{
+    struct job_store_read read = { .upto = UINT64_MAX >> 1, .max_jobs = LIST_DEFAULT, .max_bytes = LIST_BYTES };
+
+    if (get_id (o, "after", &read.after, errp) < 0 || get_number (o, "count", LIST_MAX, &read.max_jobs, errp) < 0)
+        return -1;
+    return add_ask (root, msg, &read, errp);
 }
 
 void job_root_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct job_root *root = arg;
-    struct job_store_read read = { .upto = UINT64_MAX >> 1, .max_jobs = LIST_DEFAULT, .max_bytes = LIST_BYTES };
-    idt_error_t error = { "" };
-    json_t *o = idt_msg_json (msg, &error);
-
-    if (!o || get_id (o, "after", &read.after, &error) < 0
-        || get_number (o, "count", LIST_MAX, &read.max_jobs, &error) < 0 || add_ask (root, msg, &read, &error) < 0)
-        refuse (root, msg, &error);
-    json_decref (o);
-    job_root_turn (root);
+    take (arg, msg, take_list);
 }
 
 static void answer_text (struct job_root *root, const idt_msg_t *msg, FILE *f, char **text)
