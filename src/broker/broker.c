@@ -311,11 +311,6 @@ static void ended (void *arg)
 
 static const struct member_ops member_ops = { turn, admit, ended };
 
-static void wake (void *arg)
-{
-    member_wake (arg);
-}
-
 /* --- life -------------------------------------------------------------------------------------------- */
 
 /* Make the UUID, and find the topology, the statedir and the rundir. */
@@ -349,7 +344,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         || !(b->router = router_create (b->rank, b->topo, max_pending)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     b->events = (struct broker_events){ .rank = b->rank, .router = b->router, .log = b->log };
-    zpoll_set_wake (b->zpoll, wake, b->member);
+    zpoll_set_wake (b->zpoll, woke, b);
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     log_set_readers (b->log, boot_knows_all (b->boot));
     return 0;
