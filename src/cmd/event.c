@@ -213,15 +213,6 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
     idt_future_destroy (f);
 }
 
-static int run_on_one (struct cmd *cmd, const struct dmesg_options *o)
-{
-    if (o->clear)
-        json_decref (ask_new (cmd, "log.clear", o->rank, NULL, "log"));
-    else
-        print_log (cmd, o);
-    return CMD_OK;
-}
-
 /* --- dmesg of several ------------------------------------------------------------------------------- */
 
 struct logs {
@@ -291,7 +282,11 @@ static int run_dmesg (struct cmd *cmd)
         return run_on_many (cmd, &o);
     if (o.ranks)
         o.rank = cmd_rank (cmd, o.ranks);
-    return run_on_one (cmd, &o);
+    if (o.clear)
+        json_decref (ask_new (cmd, "log.clear", o.rank, NULL, "log"));
+    else
+        print_log (cmd, &o);
+    return CMD_OK;
 }
 
 static const struct cmd_option dmesg_options[] = {

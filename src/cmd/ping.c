@@ -7,6 +7,7 @@
  * parent knows it by another UUID.  But all hops are ancestors of one end of the route or of the other, as they are
  * attached now.  So each rank on the two lines up to rank 0 gets a request, unless it has answered one before.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static const struct hop *find_rank (const struct hops *hops, uint32_t rank)
 /* Get the UUIDs and the parent of a rank (-1: none).  Returns false if it does not answer. */
 static bool ask_hop (struct hops *hops, uint32_t rank, json_int_t *parent)
 {
+    assert (hops->count < HOPS_MAX);
     struct hop *hop = &hops->known[hops->count];
     idt_future_t *uuid = idt_rpc_pack (hops->h, "attr.get", rank, 0, "{s:s}", "name", "broker.uuid");
     idt_future_t *up = idt_rpc (hops->h, "overlay.stats-get", NULL, rank, 0);

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <idtree/rpc.h>
 #include <jansson.h>
+
+#include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/cmd.h"

@@ -106,6 +106,7 @@ uint32_t ask_own_rank (const struct cmd *cmd)
     struct guard guard;
     uint32_t rank;
 
+    assert (cmd->h);
     guard_begin (&guard, cmd);
     if (idt_get_rank (cmd->h, &rank) < 0)
         cmd_die (cmd, "rank: %s", strerror (errno));
@@ -156,6 +157,7 @@ bool ask_is_flux (const struct cmd *cmd)
 {
     struct guard guard;
 
+    assert (cmd->h);
     guard_begin (&guard, cmd);
     bool is_flux = !idt_attr_get (cmd->h, OWN_ATTRIBUTE) && errno == ENOENT;
     guard_end (&guard);
@@ -241,6 +243,7 @@ void ask_blame (const struct cmd *cmd, const char *what)
 {
     char who[512];
 
+    assert (cmd->h && *cmd->asked.service);
     blame (cmd, who, sizeof (who));
     cmd_die (cmd, "%s: no answer within %g s: %s", what, cmd->timeout_ms / 1000, who);
 }

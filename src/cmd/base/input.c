@@ -6,6 +6,7 @@
  * A line that is complete in the data is passed on in place, with its newline replaced by a NUL.  Only a line that the
  * end of the data cuts is copied.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,7 @@ static void hand_out_kept (struct lines *l)
 {
     size_t len = l->len;
 
+    assert (len > 0);
     l->buf[len < LINES_MAX ? len : LINES_MAX] = '\0';
     l->len = 0;
     hand_out (l, l->buf, len);

@@ -246,34 +246,24 @@ static json_t *make_ids_new (const struct doc *d, const char *name, uint64_t n)
     return ids;
 }
 
-static void print_id_text (const char *name, json_int_t id, const char *uuid)
-{
-    out_print ("%s:%" JSON_INTEGER_FORMAT, name, id);
-    if (uuid)
-        out_print ("\t%s", uuid);
-    out_print ("\n");
-}
-
-/* Neither names nor UUIDs need escaping. */
-static void print_id_json (const char *name, json_int_t id, const char *uuid)
-{
-    out_print ("{\"document\":\"%s\",\"id\":%" JSON_INTEGER_FORMAT, name, id);
-    if (uuid)
-        out_print (",\"uuid\":\"%s\"", uuid);
-    out_print ("}\n");
-}
-
+/* Print the ids; neither names nor UUIDs need escaping in JSON. */
 static void print_ids (const struct doc *d, const char *name, json_t *ids)
 {
+    bool json = d->cmd->json;
     json_t *answer = NULL, *id;
     size_t i;
 
     if (d->uuid)
         answer = doc_ask_new (d, "decompress", json_pack ("{s:s s:O}", "document", name, "ids", ids), name);
-    json_array_foreach (ids, i, id)
-        (d->cmd->json ? print_id_json
-                      : print_id_text) (name, json_integer_value (id),
-                                        json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
+    json_array_foreach (ids, i, id) {
+        const char *uuid = json_string_value (json_array_get (json_object_get (answer, "uuids"), i));
+
+        out_print (json ? "{\"document\":\"%s\",\"id\":%" JSON_INTEGER_FORMAT : "%s:%" JSON_INTEGER_FORMAT, name,
+                   json_integer_value (id));
+        if (uuid)
+            out_print (json ? ",\"uuid\":\"%s\"" : "\t%s", uuid);
+        out_print (json ? "}\n" : "\n");
+    }
     json_decref (answer);
 }
 

@@ -4,19 +4,175 @@
 /* show.c - idtree id show, range: the fields of an id, and its possible makers; the keys between which the ids of a
  * range of time are sorted
  *
- * A text that can be of several schemes is shown as an id of each, with "perhaps".
+ * A text that can be of several schemes is shown as an id of each, with "perhaps".  It is no error if the instance does
+ * not answer: ids can be shown without a date.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
-#include "cmd/id/epoch.h"
+#include "cmd/id/show.h"
 #include "cmd/id/text.h"
 #include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+#define EPOCH_TIMEOUT_MS 5000
+#define LABEL_WIDTH 14
+
+/* --- the epoch of an instance, the errors of its clocks ---------------------------------------- */
+
+struct id_epoch {
+    int64_t ms;      /* since 1970; -1: unknown */
+    idt_error_t why; /* why it is unknown */
+    idt_t *h;        /* connection of 'cmd' to the instance; NULL: not connected */
+    /* A generator belongs to the rank that is its number modulo 'ranks' (fluid.lanes); 0: each rank has one generator,
+     * or unknown.
+     */
+    uint32_t ranks;
+    double ahead_ms; /* difference between rank 0's time and its wall clock */
+    /* Largest difference between a rank's time and rank 0's, by the number of the rank; 0: not asked yet, -1: unknown.
+     */
+    double skew_ms[FLUID_GENERATOR_MAX + 1];
+    /* The ranks to which a rank grants subleases, as a set ("": none now); NULL: it does not grant any, or unknown. */
+    char *borrowers[FLUID_GENERATOR_MAX + 1];
+};
+
+static void ask_epoch (idt_t *h, const char *uri, struct id_epoch *epoch)
+{
+    idt_future_t *f = idt_rpc (h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
+    json_int_t ranks = 0;
+    const char *s;
+
+    if (!f || idt_future_wait (f, EPOCH_TIMEOUT_MS) < 0)
+        errprintf (&epoch->why, "%s does not answer", uri);
+    else if (idt_rpc_get_unpack (f, "{s:s s?I}", "epoch", &s, "ranks", &ranks) < 0)
+        errprintf (&epoch->why, "%s does not know it: %s", uri, idt_future_error (f));
+    else if (parse_date (s, &epoch->ms) < 0)
+        errprintf (&epoch->why, "%s says '%s', which is not a date", uri, s);
+    if (ranks > 0 && ranks <= FLUID_GENERATOR_MAX)
+        epoch->ranks = (uint32_t)ranks;
+    idt_future_destroy (f);
+}
+
+/* The answer of a rank to fluid.info; NULL: it does not answer. */
+static json_t *ask_rank_new (idt_t *h, uint32_t rank)
+{
+    idt_future_t *f = idt_rpc (h, "fluid.info", "{}", rank, 0);
+    json_t *o = NULL;
+
+    if (f && idt_future_wait (f, EPOCH_TIMEOUT_MS) == 0 && idt_rpc_get_unpack (f, "o", &o) == 0)
+        json_incref (o);
+    idt_future_destroy (f);
+    return o;
+}
+
+static int get_number (const json_t *o, const char *key, double *value)
+{
+    const json_t *n = json_object_get (o, key);
+
+    if (!json_is_number (n))
+        return -1;
+    *value = json_number_value (n);
+    return 0;
+}
+
+static void find_in_instance (struct id_epoch *epoch, struct cmd *cmd)
+{
+    if (ask_try_connect (cmd, &epoch->why)) {
+        ask_epoch (cmd->h, idt_get_uri (cmd->h), epoch);
+        json_t *o = ask_rank_new (cmd->h, 0);
+        if (get_number (o, "ahead_ms", &epoch->ahead_ms) == 0)
+            epoch->h = cmd->h;
+        json_decref (o);
+    }
+}
+
+/* Take the epoch of --epoch ('s'); if 's' is NULL connect 'cmd' and take the epoch of the instance, if it can be
+ * reached.  Ends the program if 's' is not a date.
+ */
+static void epoch_find (struct id_epoch *epoch, struct cmd *cmd, const char *s)
+{
+    memset (epoch, 0, sizeof (*epoch));
+    epoch->ms = -1;
+    if (s && parse_date (s, &epoch->ms) < 0)
+        cmd_usage (cmd, "epoch '%s' is not a date such as " DATE_EXAMPLE, s);
+    if (!s)
+        find_in_instance (epoch, cmd);
+}
+
+/* The rank that owns a generator, as far as known. */
+static uint32_t epoch_rank (const struct id_epoch *epoch, uint32_t generator)
+{
+    return epoch->ranks > 0 ? generator % epoch->ranks : generator;
+}
+
+static void epoch_fini (struct id_epoch *epoch)
+{
+    for (size_t i = 0; i <= FLUID_GENERATOR_MAX; i++)
+        free (epoch->borrowers[i]);
+}
+
+/* Ask a rank, at most one time. */
+static void know (struct id_epoch *epoch, uint32_t rank)
+{
+    assert (rank <= FLUID_GENERATOR_MAX);
+    if (!epoch->h || epoch->skew_ms[rank] != 0)
+        return;
+    json_t *o = ask_rank_new (epoch->h, rank);
+    const char *set = json_string_value (json_object_get (json_object_get (o, "lent"), "ranks"));
+
+    if (get_number (o, "skew_bound_ms", &epoch->skew_ms[rank]) < 0)
+        epoch->skew_ms[rank] = -1;
+    if (json_is_true (json_object_get (o, "lends")))
+        epoch->borrowers[rank] = strdup (set ? set : "");
+    json_decref (o);
+}
+
+/* Whether a borrower of 'generator' may have made an id of it (fluid.share), as its owner reports now.  Returns the
+ * ranks with a sublease, as a set that may be empty; ranks below these may have a part of it.  NULL: the owner grants
+ * no subleases, or does not answer.  Borrowed from 'epoch'.
+ */
+static const char *epoch_borrowers (struct id_epoch *epoch, uint32_t generator)
+{
+    uint32_t rank = epoch_rank (epoch, generator);
+
+    know (epoch, rank);
+    return rank == generator ? epoch->borrowers[rank] : NULL; /* there are no subleases of lanes */
+}
+
+/* The largest error of the date of an id of 'generator': the current errors of the instance's clocks, assuming that
+ * rank 0's wall clock is right.  Returns -1 if the instance or the rank does not answer.
+ */
+static double epoch_error_ms (struct id_epoch *epoch, uint32_t generator)
+{
+    uint32_t rank = epoch_rank (epoch, generator);
+    const double *skew_ms = &epoch->skew_ms[rank];
+
+    if (!epoch->h)
+        return -1;
+    know (epoch, rank);
+    return *skew_ms < 0 ? -1 : *skew_ms + fabs (epoch->ahead_ms);
+}
+
+void show_add_date (struct cmd *cmd, const struct ident *id, json_t *o)
+{
+    struct id_epoch epoch;
+    char date[DATE_SIZE];
+
+    epoch_find (&epoch, cmd, NULL);
+    if (epoch.ms >= 0)
+        json_object_set_new (o, "date",
+                             json_string (format_date (epoch.ms + fluid_split (ident_fluid (id)).timestamp_ms, date)));
+    epoch_fini (&epoch);
+}
+
+/* --- show ------------------------------------------------------------------------------------ */
 
 struct show {
     struct cmd *cmd;
@@ -26,10 +182,6 @@ struct show {
     struct id_epoch epoch;
     int count;
 };
-
-#define LABEL_WIDTH 14
-
-/* --- what an id says -------------------------------------------------------------------------- */
 
 /* If the generator's owner grants subleases of it, add the ranks that may have made the id. */
 static void add_maker (struct show *show, uint32_t generator, json_t *o)
@@ -143,8 +295,6 @@ static void print_candidates (struct show *show, const struct candidate *candida
         print_new (show, json_pack ("{s:O}", "candidates", all));
     json_decref (all);
 }
-
-/* --- the command ------------------------------------------------------------------------------ */
 
 static void show_docid (struct show *show, uint64_t line, const char *s, const struct docid *id)
 {

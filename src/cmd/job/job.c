@@ -16,10 +16,9 @@
 #include <string.h>
 
 #include "cmd/base/out.h"
-#include "cmd/id/epoch.h"
+#include "cmd/id/show.h"
 #include "cmd/id/text.h"
 #include "cmd/job/job.h"
-#include "libutil/duration.h"
 #include "libutil/minmax.h"
 
 #define USER_ENTRY_MAX 4096 /* bytes of a user's entry; a user with a longer one is shown by number */
@@ -253,19 +252,6 @@ const struct command job_list_command = {
 
 /* --- show ------------------------------------------------------------------------------------- */
 
-/* Add the date of the id, if the instance's epoch is known. */
-static void add_date (json_t *o, const struct ident *id, struct cmd *cmd)
-{
-    struct id_epoch epoch;
-    char date[DATE_SIZE];
-
-    epoch_find (&epoch, cmd, NULL);
-    if (epoch.ms >= 0)
-        json_object_set_new (o, "date",
-                             json_string (format_date (epoch.ms + fluid_split (ident_fluid (id)).timestamp_ms, date)));
-    epoch_fini (&epoch);
-}
-
 static void print_shown (const json_t *o)
 {
     json_t *shown = json_copy ((json_t *)o), *spec = json_incref (json_object_get (o, "jobspec"));
@@ -292,7 +278,7 @@ static int run_show (struct cmd *cmd)
     fluid ()->read (id, strlen (id), &ident);
     json_object_set_new (o, "id", json_string (id));
     idtext_add_forms (o, fluid (), &ident);
-    add_date (o, &ident, cmd);
+    show_add_date (cmd, &ident, o);
     json_object_set_new (o, "user", json_string (user_of (&j, job)));
     json_object_update_missing (o, job);
     if (cmd->json)

@@ -83,6 +83,7 @@ bool window_next (struct job_window *w, uint64_t now_ms, uint64_t *number)
         *number = w->fresh++;
     w->state[*number % w->room] = STATE_SENT;
     w->flying++;
+    assert (*number >= w->taken && w->fresh <= w->total && w->fresh - w->taken <= w->room);
     return true;
 }
 
@@ -142,6 +143,7 @@ enum window_fate window_answered (struct job_window *w, uint64_t now_ms, uint64_
     assert (number < w->fresh && w->state[number % w->room] == STATE_SENT);
     if (fate == WINDOW_FULL && is_over (w, now_ms))
         fate = WINDOW_FAILED;
+    assert (w->flying > 0);
     w->flying--;
     w->state[number % w->room] = states[fate];
     if (fate == WINDOW_STORED)

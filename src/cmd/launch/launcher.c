@@ -15,6 +15,7 @@
  */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -227,6 +228,7 @@ static void command_ended (struct launcher *l, int status)
 /* End the command.  An interactive shell ignores SIGTERM, so it gets SIGHUP. */
 static void quit (struct launcher *l)
 {
+    assert (l->phase == PHASE_RUN && l->command > 0);
     l->phase = PHASE_QUIT;
     kill (l->command, l->config->interactive ? SIGHUP : SIGTERM);
     kill (l->command, SIGCONT);
@@ -254,6 +256,7 @@ static int start_process (void *arg, int process, idt_error_t *errp)
     pmi_server_reset (l->pmi, process);
     if (procs_start (&l->procs, process, errp) < 0)
         return -1;
+    assert (!link->w);
     if (!(link->w = idt_fd_watcher_create (l->r, l->procs.process[process].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
         procs_kill (&l->procs, process, SIGKILL);
         return errprintf (errp, "process %d: out of memory", process);

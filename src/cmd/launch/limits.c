@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* limits.c - the number of brokers that this host can run */
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -64,32 +65,23 @@ static uint64_t user_threads (uid_t uid)
 struct found {
     struct limit *limits;
     int count;
-    uint64_t threads_per_process;
-    uint64_t memory_per_process, memory_per_broker; /* KiB */
+    struct limit threads, memory; /* what a process and a broker need, without a limit */
     const struct limits_for *what;
 };
 
 static void add (struct found *f, struct limit l)
 {
+    assert (f->count < LIMITS_MAX);
     f->limits[f->count++] = l;
 }
 
-static struct limit threads (const struct found *f, const char *what, const char *name, uint64_t limit, uint64_t used)
+/* Add a limit for 'needs'. */
+static void add_limit (struct found *f, struct limit needs, const char *name, uint64_t limit, uint64_t used)
 {
-    return (struct limit){
-        .what = what, .name = name, .limit = limit, .used = used, .per_process = f->threads_per_process
-    };
-}
-
-static struct limit memory (const struct found *f, const char *name, uint64_t limit, uint64_t used)
-{
-    return (struct limit){ .what = "GiB of memory",
-                           .kib = true,
-                           .name = name,
-                           .limit = limit,
-                           .used = used,
-                           .per_process = f->memory_per_process,
-                           .per_broker = f->memory_per_broker };
+    needs.name = name;
+    needs.limit = limit;
+    needs.used = used;
+    add (f, needs);
 }
 
 /* An advice beside raising the limit, which the message names already. */
@@ -135,11 +127,12 @@ static void read_files (struct found *f)
 /* RLIMIT_NPROC does not apply to the superuser. */
 static void read_user_threads (struct found *f)
 {
+    struct limit needs = f->threads;
     struct rlimit r;
 
-    if (geteuid () == 0 || getrlimit (RLIMIT_NPROC, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
-        return;
-    add (f, threads (f, "threads of one user", "ulimit -u", r.rlim_cur, user_threads (getuid ())));
+    needs.what = "threads of one user";
+    if (geteuid () != 0 && getrlimit (RLIMIT_NPROC, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+        add_limit (f, needs, "ulimit -u", r.rlim_cur, user_threads (getuid ()));
 }
 
 static void read_threads (struct found *f)
@@ -148,9 +141,9 @@ static void read_threads (struct found *f)
     uint64_t n, used = sysinfo (&info) == 0 ? info.procs : 0;
 
     if (read_number ("/proc/sys/kernel/pid_max", "", &n))
-        add (f, threads (f, "threads", "kernel.pid_max", n, used));
+        add_limit (f, f->threads, "kernel.pid_max", n, used);
     if (read_number ("/proc/sys/kernel/threads-max", "", &n))
-        add (f, threads (f, "threads", "kernel.threads-max", n, used));
+        add_limit (f, f->threads, "kernel.threads-max", n, used);
 }
 
 /* The control group (v2) of this process. */
@@ -168,22 +161,20 @@ static bool read_cgroup (char *path, size_t size)
     return good;
 }
 
-/* Add the limit of the control group for 'kind', in units of 'unit'; 'l' lacks both numbers. */
-static void read_cgroup_limit (struct found *f, const char *kind, uint64_t unit, struct limit l)
+/* Add the limit of the control group for 'kind', in units of 'unit'. */
+static void read_cgroup_limit (struct found *f, struct limit needs, const char *kind, const char *name, uint64_t unit)
 {
     char group[300], path[330];
+    uint64_t limit, used;
 
     if (!read_cgroup (group, sizeof (group)))
         return;
     snprintf (path, sizeof (path), "%s/%s.max", group, kind);
-    if (!read_number (path, "", &l.limit))
+    if (!read_number (path, "", &limit))
         return;
     snprintf (path, sizeof (path), "%s/%s.current", group, kind);
-    if (!read_number (path, "", &l.used))
-        return;
-    l.limit /= unit;
-    l.used /= unit;
-    add (f, l);
+    if (read_number (path, "", &used))
+        add_limit (f, needs, name, limit / unit, used / unit);
 }
 
 static void read_memory (struct found *f)
@@ -192,7 +183,7 @@ static void read_memory (struct found *f)
     uint64_t total, available;
 
     if (read_number (meminfo, "MemTotal:", &total) && read_number (meminfo, "MemAvailable:", &available))
-        add (f, memory (f, "memory", total, total - available));
+        add_limit (f, f->memory, "memory", total, total - available);
 }
 
 int limits_read (struct limit limits[LIMITS_MAX], const struct limits_for *what)
@@ -200,17 +191,19 @@ int limits_read (struct limit limits[LIMITS_MAX], const struct limits_for *what)
     bool shared = what->shared;
     struct found f = {
         .limits = limits,
-        .threads_per_process = shared ? LIMITS_PROCESS_THREADS : LIMITS_BROKER_THREADS,
-        .memory_per_process = shared ? LIMITS_PROCESS_MEMORY_KIB : LIMITS_BROKER_MEMORY_KIB,
-        .memory_per_broker = shared ? LIMITS_SHARED_MEMORY_KIB : 0,
+        .threads = { .what = "threads", .per_process = shared ? LIMITS_PROCESS_THREADS : LIMITS_BROKER_THREADS },
+        .memory = { .what = "GiB of memory",
+                    .kib = true,
+                    .per_process = shared ? LIMITS_PROCESS_MEMORY_KIB : LIMITS_BROKER_MEMORY_KIB,
+                    .per_broker = shared ? LIMITS_SHARED_MEMORY_KIB : 0 },
         .what = what,
     };
 
     read_files (&f);
     read_user_threads (&f);
     read_threads (&f);
-    read_cgroup_limit (&f, "pids", 1, threads (&f, "threads", "the control group's pids.max", 0, 0));
-    read_cgroup_limit (&f, "memory", 1024, memory (&f, "the control group's memory.max", 0, 0));
+    read_cgroup_limit (&f, f.threads, "pids", "the control group's pids.max", 1);
+    read_cgroup_limit (&f, f.memory, "memory", "the control group's memory.max", 1024);
     read_memory (&f);
     return f.count;
 }
@@ -227,6 +220,7 @@ static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t
 {
     uint64_t parts = l->each ? processes : 1, brokers = divide_up (n, parts);
 
+    assert (n <= size && size > 0 && processes > 0);
     return (l->each ? 1 : processes) * l->per_process + brokers * l->per_broker
            + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers) * l->per_some;
 }

@@ -258,6 +258,7 @@ void procs_set_up (struct procs *procs, int rank)
     if (procs->rank[rank].state == PROC_STARTING) {
         procs->rank[rank].state = PROC_UP;
         procs->up++;
+        assert (procs->up <= procs->size);
     }
 }
 
@@ -269,6 +270,7 @@ void procs_set_down (struct procs *procs, int rank, int status)
         return;
     if (r->state == PROC_UP)
         procs->up--;
+    assert (procs->up >= 0);
     r->state = PROC_DOWN;
     r->stopped = false;
     r->status = status;
@@ -313,6 +315,7 @@ static void set_ended (struct procs *procs, int process, int status)
 {
     struct launched_process *p = &procs->process[process];
 
+    assert (procs->alive > 0 && p->pid > 0);
     procs->alive--;
     p->pid = 0;
     p->stopped = false;
@@ -332,6 +335,7 @@ static void set_ended (struct procs *procs, int process, int status)
 
 static int find (const struct procs *procs, pid_t pid)
 {
+    assert (pid > 0); /* 0 stands for a process that is down */
     for (int i = 0; i < procs->count; i++)
         if (procs->process[i].pid == pid)
             return i;

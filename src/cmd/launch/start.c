@@ -238,13 +238,6 @@ static uint64_t count_link_files (const struct start *s)
     return 0;
 }
 
-static uint64_t count_sockets (const struct start *s)
-{
-    const char *ranks = find_attr (s, "local.sockets", "");
-
-    return ranges_count (ranks, (uint32_t)s->config.size);
-}
-
 /* The largest number of children of a rank.  If brokers share no process, they report an invalid topology themselves.
  */
 static uint64_t count_children (const struct start *s)
@@ -269,7 +262,7 @@ static void check_host (struct start *s)
         s->config.files = files.rlim_cur;
     if (what.shared) {
         what.link_files = count_link_files (s);
-        what.sockets = count_sockets (s);
+        what.sockets = ranges_count (find_attr (s, "local.sockets", ""), (uint32_t)s->config.size);
     }
     else if (plan_files_check (count_children (s), plan_files_open (3) + CONNECTIONS, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
