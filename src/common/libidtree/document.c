@@ -34,15 +34,12 @@ static_assert (IDT_DOCUMENT_NAME_MAX == DOCWIRE_NAME_MAX, "client and broker mus
 
 /* Shared by all documents of a handle. */
 struct siblings {
-    idt_t *h;
-    TAILQ_HEAD (, idt_document) documents;
-    struct observer observer;
+    TAILQ_HEAD (, idt_document) list;
     bool hear_lost; /* subscribed to event.lost */
 };
 
 struct idt_document {
     idt_t *h; /* NULL: not attached to a handle */
-    struct siblings *siblings;
     TAILQ_ENTRY (idt_document) link;
     struct docsession session;
     char topic[sizeof (DOCWIRE_EVENT_PREFIX) + IDT_DOCUMENT_NAME_MAX];
@@ -179,13 +176,12 @@ static void take_event (idt_document_t *d, const idt_msg_t *msg)
         changed (d);
 }
 
-static void event_cb (const idt_msg_t *msg, void *arg)
+void document_event (idt_t *h, const idt_msg_t *msg)
 {
-    struct siblings *siblings = arg;
     const char *topic = idt_msg_topic (msg);
     idt_document_t *d;
 
-    TAILQ_FOREACH (d, &siblings->documents, link) {
+    TAILQ_FOREACH (d, &h->documents->list, link) {
         if (strcmp (topic, d->topic) == 0)
             take_event (d, msg);
         else if (strcmp (topic, "event.lost") == 0)
@@ -194,12 +190,11 @@ static void event_cb (const idt_msg_t *msg, void *arg)
 }
 
 /* The handle has another connection: fetch the announcements of the time without one. */
-static void connected_cb (void *arg)
+void document_connected (idt_t *h)
 {
-    struct siblings *siblings = arg;
     idt_document_t *d;
 
-    TAILQ_FOREACH (d, &siblings->documents, link) {
+    TAILQ_FOREACH (d, &h->documents->list, link) {
         d->session.ask = true;
         if (d->prepare)
             idt_watcher_start (d->prepare);
@@ -211,7 +206,7 @@ static void connected_cb (void *arg)
 /* The topic to subscribe to next; NULL: all subscriptions are made. */
 static const char *next_subscription (const idt_document_t *d)
 {
-    return !d->subscribed ? d->topic : !d->siblings->hear_lost ? "event.lost" : NULL;
+    return !d->subscribed ? d->topic : !d->h->documents->hear_lost ? "event.lost" : NULL;
 }
 
 static void unsubscribe (idt_t *h, const char *topic)
@@ -224,8 +219,8 @@ static void subscribed (idt_document_t *d)
 {
     if (!d->subscribed)
         d->subscribed = true;
-    else if (!d->siblings->hear_lost)
-        d->siblings->hear_lost = true;
+    else if (!d->h->documents->hear_lost)
+        d->h->documents->hear_lost = true;
     else
         unsubscribe (d->h, "event.lost"); /* another document of the handle subscribed meanwhile */
 }
@@ -376,47 +371,31 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- attaching ------------------------------------------------------------------------------- */
 
-static struct siblings *siblings_create (idt_t *h)
-{
-    struct siblings *siblings = calloc (1, sizeof (*siblings));
-
-    if (!siblings)
-        return NULL;
-    siblings->h = h;
-    TAILQ_INIT (&siblings->documents);
-    siblings->observer.event_cb = event_cb;
-    siblings->observer.connected_cb = connected_cb;
-    siblings->observer.arg = siblings;
-    handle_observe (h, &siblings->observer);
-    return siblings;
-}
-
-/* Called when the last document has been detached. */
-static void siblings_destroy (struct siblings *siblings)
-{
-    if (siblings->hear_lost)
-        unsubscribe (siblings->h, "event.lost");
-    handle_unobserve (siblings->h, &siblings->observer);
-    free (siblings);
-}
-
 static int join_siblings (idt_document_t *d, idt_t *h)
 {
-    d->siblings = handle_observed (h, event_cb);
-    if (!d->siblings && !(d->siblings = siblings_create (h)))
-        return -1;
-    TAILQ_INSERT_TAIL (&d->siblings->documents, d, link);
+    if (!h->documents) {
+        if (!(h->documents = calloc (1, sizeof (*h->documents))))
+            return -1;
+        TAILQ_INIT (&h->documents->list);
+        handle_interest (h, 1);
+    }
+    TAILQ_INSERT_TAIL (&h->documents->list, d, link);
     d->h = h;
     return 0;
 }
 
 static void leave_siblings (idt_document_t *d)
 {
-    assert (d->siblings && d->h == d->siblings->h);
-    TAILQ_REMOVE (&d->siblings->documents, d, link);
-    if (TAILQ_EMPTY (&d->siblings->documents))
-        siblings_destroy (d->siblings);
-    d->siblings = NULL;
+    struct siblings *siblings = d->h->documents;
+
+    TAILQ_REMOVE (&siblings->list, d, link);
+    if (TAILQ_EMPTY (&siblings->list)) {
+        if (siblings->hear_lost)
+            unsubscribe (d->h, "event.lost");
+        d->h->documents = NULL;
+        handle_interest (d->h, -1);
+        free (siblings);
+    }
     d->h = NULL;
 }
 

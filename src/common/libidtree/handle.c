@@ -111,38 +111,6 @@ static int keep (idt_t *h, const idt_msg_t *msg)
     return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
 }
 
-/* --- observers ------------------------------------------------------------------------------ */
-
-void handle_observe (idt_t *h, struct observer *o)
-{
-    TAILQ_INSERT_TAIL (&h->observers, o, link);
-    handle_interest (h, 1);
-}
-
-void handle_unobserve (idt_t *h, struct observer *o)
-{
-    TAILQ_REMOVE (&h->observers, o, link);
-    handle_interest (h, -1);
-}
-
-void *handle_observed (const idt_t *h, void (*event_cb) (const idt_msg_t *event, void *arg))
-{
-    struct observer *o;
-
-    TAILQ_FOREACH (o, &h->observers, link)
-        if (o->event_cb == event_cb)
-            return o->arg;
-    return NULL;
-}
-
-static void show_event (idt_t *h, const idt_msg_t *event)
-{
-    struct observer *o;
-
-    TAILQ_FOREACH (o, &h->observers, link)
-        o->event_cb (event, o->arg);
-}
-
 /* --- dispatch ------------------------------------------------------------------------------- */
 
 static void dispatch (idt_t *h, const idt_msg_t *msg)
@@ -155,7 +123,6 @@ static void dispatch (idt_t *h, const idt_msg_t *msg)
             future_deliver (f, msg);
         break;
     case IDT_MSGTYPE_EVENT:
-        show_event (h, msg);
         h->ops->dispatch (h, msg);
         break;
     case IDT_MSGTYPE_REQUEST:
@@ -511,7 +478,6 @@ static int arrived_cb (struct connector *dial, void *arg)
 static void connected_cb (void *arg)
 {
     idt_t *h = arg;
-    struct observer *o;
 
     assert (h->lost && !h->io);
     h->lost = 0;
@@ -519,8 +485,6 @@ static void connected_cb (void *arg)
         lose (h, errno);
     else {
         handle_interest (h, 0);
-        TAILQ_FOREACH (o, &h->observers, link)
-            o->connected_cb (o->arg);
         if (h->depth == 0)
             (void)flush_some (h);
         handle_wake (h);
@@ -564,7 +528,7 @@ const char *idt_lost_error (const idt_t *h)
 
 void handle_destroy (idt_t *h)
 {
-    assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
+    assert (h->depth == 0 && h->future_count == 0);
     unwatch (h);
     msg_fifo_fini (&h->inbox);
     matchtag_table_fini (&h->tags);
@@ -588,6 +552,5 @@ idt_t *handle_create (const struct idt_transport *transport, void *impl, const s
     h->pool = msg_pool_create (); /* if this fails, requests come from malloc () */
     freelist_init (&h->futures, sizeof (struct idt_future));
     TAILQ_INIT (&h->ready);
-    TAILQ_INIT (&h->observers);
     return h;
 }

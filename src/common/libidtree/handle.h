@@ -60,7 +60,6 @@ struct matchtag_table {
 TAILQ_HEAD (registration_list, registration);
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
-TAILQ_HEAD (observer_list, observer);
 
 /* What a handle calls of the parts above it. */
 struct handle_ops {
@@ -109,7 +108,6 @@ struct idt {
     struct msg_pool *pool;   /* for requests; NULL: requests come from malloc () */
     unsigned ready_count;
     unsigned future_count; /* all existing futures */
-    struct observer_list observers;
 
     int flags;                     /* enum idt_open_flag; a module neither reconnects nor uses a page */
     int lost;                      /* errno of the lost connection; 0: connected */
@@ -131,6 +129,7 @@ struct idt {
     bool has_rank;
     char log_name[HANDLE_MAX_NAME + 1];
     struct id_source ids;
+    struct siblings *documents; /* NULL: no document is attached */
 };
 
 struct idt_future {
@@ -188,22 +187,6 @@ void handle_wake (idt_t *h);
 
 /* Add (+1) or remove (-1) a reason for the connection to keep the reactor running. */
 void handle_interest (idt_t *h, int change);
-
-/* An observer receives each event before the handlers do, and is notified of a new connection. It keeps the reactor
- * running, and the handle open: call handle_unobserve () before idt_close ().
- */
-struct observer {
-    void (*event_cb) (const idt_msg_t *event, void *arg);
-    void (*connected_cb) (void *arg);
-    void *arg;
-    TAILQ_ENTRY (observer) link;
-};
-
-void handle_observe (idt_t *h, struct observer *o);
-void handle_unobserve (idt_t *h, struct observer *o);
-
-/* The 'arg' of the observer with this callback; NULL: no such observer. */
-void *handle_observed (const idt_t *h, void (*event_cb) (const idt_msg_t *event, void *arg));
 
 static inline bool handle_is_inline (const idt_t *h)
 {
@@ -272,6 +255,9 @@ int registration_repeat (idt_t *h, struct connector *dial); /* add the requests 
 void registration_repeat_late (idt_t *h);                   /* request those that were added after the attempt began */
 bool registration_subscribed (const idt_t *h);              /* whether the handle has subscriptions */
 void registration_fini (idt_t *h);
+
+void document_event (idt_t *h, const idt_msg_t *event); /* before the handlers; only if 'documents' is set */
+void document_connected (idt_t *h);                     /* the same */
 
 void generate_init (idt_t *h);
 void generate_fini (idt_t *h);

@@ -4,6 +4,7 @@
 /* open.c - a handle with all its parts: opening and closing it, and which part the handle calls for what */
 #include "config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,26 @@
 #include "libpage/page_client.h"
 #include "libutil/errprintf.h"
 
+static void dispatch (idt_t *h, const idt_msg_t *msg)
+{
+    if (h->documents && idt_msg_type (msg) == IDT_MSGTYPE_EVENT)
+        document_event (h, msg);
+    service_dispatch (h, msg);
+}
+
+static void connected (idt_t *h)
+{
+    if (h->documents)
+        document_connected (h);
+    registration_repeat_late (h);
+}
+
 static const struct handle_ops parts = {
-    .dispatch = service_dispatch,
+    .dispatch = dispatch,
     .lost = broker_forget,
     .connecting = registration_repeat,
     .misses_events = registration_subscribed,
-    .connected = registration_repeat_late,
+    .connected = connected,
 };
 
 void idt_close (idt_t *h)
@@ -25,6 +40,7 @@ void idt_close (idt_t *h)
     if (!h)
         return;
     int saved_errno = errno;
+    assert (!h->documents);
     generate_fini (h);
     service_fini (h);
     registration_fini (h);
