@@ -82,30 +82,18 @@ struct world {
 
 /* --- callbacks of the overlay ------------------------------------------------------------------------------- */
 
-static void request (void *arg, struct peer *from, idt_msg_t *msg)
-{
-    router_request_new (((struct node *)arg)->router, from, msg);
-}
-
-static void response (void *arg, struct peer *from, idt_msg_t *msg)
-{
-    router_response_new (((struct node *)arg)->router, from, msg);
-}
-
-static void event (void *arg, struct peer *from, idt_msg_t *msg)
-{
-    ((struct node *)arg)->events++;
-    idt_msg_unref (msg);
-}
-
 static void message (void *arg, struct peer *from, idt_msg_t *msg)
 {
+    struct node *n = arg;
+
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
-        request (arg, from, msg);
+        router_request_new (n->router, from, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
-        response (arg, from, msg);
-    else
-        event (arg, from, msg);
+        router_response_new (n->router, from, msg);
+    else {
+        n->events++;
+        idt_msg_unref (msg);
+    }
 }
 
 static void parent (void *arg, bool up)
@@ -437,6 +425,33 @@ static void turn (struct world *w)
         turn (w);                        \
         wait_until (condition) turn (w); \
     } while (0)
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Turns for 'ms': longer than what may not happen in that time. */
+static void turn_for (struct world *w, double ms)
+{
+    bool over = false;
+    idt_watcher_t *timer = idt_timer_watcher_create (w->reactor, ms, 0., timer_cb, &over);
+
+    idt_watcher_start (timer);
+    while (!over)
+        turn (w);
+    idt_watcher_destroy (timer);
+}
+
+/* Three brokers that have joined: rank 0, 1, and 3 below 1. */
+static void world_deep (struct world *w, enum wire_kind kind)
+{
+    world_make (w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
+    overlay_accept (w->parent.ov, true);
+    start_middle (w);
+    start_grand (w);
+    UNTIL (w, w->grand.parent_up && overlay_children_online (w->parent.ov) == 1);
+}
 
 static idt_msg_t *make_request (const char *topic, uint32_t nodeid, uint32_t tag)
 {
@@ -944,11 +959,6 @@ static void test_before_hello (void)
     ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0, "garbage from a child ends its connection");
     raw_close (&raw);
     world_fini (&w);
-}
-
-static void timer_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    *(bool *)arg = true;
 }
 
 /* ZeroMQ itself would wait half a minute for each. */
@@ -1543,20 +1553,14 @@ static void test_large (enum wire_kind kind)
 static void test_deaf_parent (enum wire_kind kind)
 {
     struct world w;
-    idt_watcher_t *timer;
-    bool over = false;
 
     world_init_kind (&w, SHORT, kind);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
-    timer = idt_timer_watcher_create (w.reactor, 600., 0., timer_cb, &over);
-    idt_watcher_start (timer);
     w.parent.deaf = true;
-    while (!over)
-        turn (&w);
+    turn_for (&w, 600.);
     w.parent.deaf = false;
     ok (w.parent.downs == 0, "a child whose heartbeats have not been read is not silent");
-    idt_watcher_destroy (timer);
     world_fini (&w);
 }
 
@@ -1582,11 +1586,7 @@ static void test_orphan (enum wire_kind kind)
 {
     struct world w;
 
-    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
-    overlay_accept (w.parent.ov, true);
-    start_middle (&w);
-    start_grand (&w);
-    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    world_deep (&w, kind);
     UNTIL (&w, overlay_joined (w.parent.ov) == 3);
     ok (overlay_joined (w.child.ov) == 2 && overlay_joined (w.grand.ov) == 1, "a joined broker is counted up the tree");
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 1, 0);
@@ -1613,11 +1613,7 @@ static void test_second (enum wire_kind kind)
 {
     struct world w;
 
-    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
-    overlay_accept (w.parent.ov, true);
-    start_middle (&w);
-    start_grand (&w);
-    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    world_deep (&w, kind);
     start_rival (&w);
     UNTIL (&w, w.rival.refusals == 3 || w.rival.parent_up);
     ok (!w.rival.parent_up && w.rival.errnum == EADDRINUSE && overlay_children_online (w.parent.ov) == 1,
@@ -1643,11 +1639,7 @@ static void test_refused_again (void)
 {
     struct world w;
 
-    world_make (&w, LONG, SIZE_DEEP, NULL, WIRE_ZMQ);
-    overlay_accept (w.parent.ov, true);
-    start_middle (&w);
-    start_grand (&w);
-    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    world_deep (&w, WIRE_ZMQ);
     start_rival (&w);
     UNTIL (&w, w.rival.ov->up->retry_ms > 2 * RETRY_MAX_MS || w.rival.refusals > 20);
     ok (w.rival.refusals <= 20, "a second broker of a rank tries less and less often");
@@ -1706,27 +1698,17 @@ static void test_refused_probe (void)
 static void test_late_answer (enum wire_kind kind)
 {
     struct world w;
-    idt_watcher_t *timer;
-    bool over = false;
 
-    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
-    overlay_accept (w.parent.ov, true);
-    start_middle (&w);
-    start_grand (&w);
-    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    world_deep (&w, kind);
     node_fini (&w.child);
     UNTIL (&w, w.parent.downs == 1);
     w.parent.deafens = &w.grand;
     UNTIL (&w, w.grand.deaf);
-    timer = idt_timer_watcher_create (w.reactor, 1000., 0., timer_cb, &over);
-    idt_watcher_start (timer);
-    while (!over)
-        turn (&w);
+    turn_for (&w, 1000.);
     w.parent.deafens = NULL;
     w.grand.deaf = false;
     UNTIL (&w, w.grand.parent_up);
     ok (w.parent.downs == 1, "a response that lies unread is not late");
-    idt_watcher_destroy (timer);
     world_fini (&w);
 }
 
@@ -1734,30 +1716,19 @@ static void test_late_answer (enum wire_kind kind)
 static void test_late_refusal (enum wire_kind kind)
 {
     struct world w;
-    idt_watcher_t *timer;
-    bool over = false;
 
-    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
-    overlay_accept (w.parent.ov, true);
-    start_middle (&w);
-    start_grand (&w);
-    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    world_deep (&w, kind);
     node_fini (&w.child);
     UNTIL (&w, w.grand.downs == 1 && w.grand.parent_up);
     w.grand.deaf = true;
     start_middle (&w);
     overlay_accept (w.child.ov, false);
-    timer = idt_timer_watcher_create (w.reactor, 3200., 0., timer_cb,
-                                      &over); /* each attempt and pause takes at most 1.5 s */
-    idt_watcher_start (timer);
-    while (!over)
-        turn (&w);
+    turn_for (&w, 3200.); /* each attempt and pause takes at most 1.5 s */
     w.grand.deaf = false;
     turn (&w);
     overlay_accept (w.child.ov, true);
     UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up);
     ok (overlay_children_online (w.child.ov) == 1, "after a late refusal a broker tries its parent again");
-    idt_watcher_destroy (timer);
     world_fini (&w);
 }
 

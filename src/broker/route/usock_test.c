@@ -110,27 +110,18 @@ static void request (void *arg, struct peer *from, idt_msg_t *msg)
     router_request_new (s->router, from, msg);
 }
 
-static void response (void *arg, struct peer *from, idt_msg_t *msg)
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
 {
     struct server *s = arg;
 
-    router_response_new (s->router, from, msg);
-}
-
-static void event (void *arg, struct peer *from, idt_msg_t *msg)
-{
-    ((struct server *)arg)->events++;
-    idt_msg_unref (msg);
-}
-
-static void message (void *arg, struct peer *from, idt_msg_t *msg)
-{
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
-        request (arg, from, msg);
+        request (s, from, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
-        response (arg, from, msg);
-    else
-        event (arg, from, msg);
+        router_response_new (s->router, from, msg);
+    else {
+        s->events++;
+        idt_msg_unref (msg);
+    }
 }
 
 static void gone (void *arg, struct peer *p)
