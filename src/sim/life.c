@@ -27,9 +27,6 @@ int64_t world_wall_us (const struct world *w)
     return EPOCH_MS * 1000 + (int64_t)w->t + w->wall_offset_us;
 }
 
-/* Check that no other life holds what this node holds now. Called before ids leave the node, and after each call into
- * it.
- */
 void life_look_at_ranges (struct life *l)
 {
     struct world *w = l->w;
@@ -130,7 +127,6 @@ void life_note_bound (struct life *l)
     l->bound_us = max_u64 (l->bound_us, life_bound_us (l));
 }
 
-/* Note how far the clocks of roots have been ahead of real time. */
 void life_note_lead (struct life *l)
 {
     if (!l->authority || !node_instance_clock (l->node)->known)
@@ -161,7 +157,6 @@ static void look_at_clock (struct life *l)
                         (long long)(ahead - w->ahead_us));
 }
 
-/* Check what the node holds, and plan its next tick. */
 void life_look (struct life *l)
 {
     struct world *w = l->w;
@@ -203,7 +198,6 @@ uint64_t world_truth_us (const struct world *w)
     return clock_read (node_instance_clock (root->node), life_boot_us (root));
 }
 
-/* The root's clock is right by definition. Check that no other clock is off by more than its own bound. */
 void world_check_bounds (struct world *w)
 {
     uint64_t truth = world_truth_us (w);
@@ -324,7 +318,6 @@ struct life *life_start (struct world *w, uint32_t rank)
     return start (w, rank, NULL, NULL, 0);
 }
 
-/* Forget all requests: they will not be answered. */
 void life_drop_asks (struct life *l)
 {
     while (l->asks) {

@@ -564,9 +564,6 @@ void life_wait (struct life *l, const struct sim_event *e)
     l->waiting[l->nwaiting++] = *e;
 }
 
-/* The clocks of the host advance by these amounts in one moment; the clock check compares them, and the node is
- * notified of the result.
- */
 void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us)
 {
     struct clock_check_reading at = { .boot_us = 1, .raw_us = 1, .wall_us = 1 };

@@ -14,18 +14,9 @@
 
 /* --- random numbers ------------------------------------------------------------------------------------ */
 
-static uint64_t next_random (struct world *w)
-{
-    uint64_t z = w->random += UINT64_C (0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C (0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 uint64_t world_below (struct world *w, uint64_t n)
 {
-    return next_random (w) % n;
+    return sim_random (&w->random) % n;
 }
 
 bool world_chance (struct world *w, unsigned of_1000)
@@ -89,15 +80,6 @@ void world_say (struct world *w, const struct life *l, const char *what)
 
 /* --- messages --------------------------------------------------------------------------------------------- */
 
-static void *copy (const void *p, size_t n, size_t size)
-{
-    void *q = n > 0 ? must (malloc (n * size)) : NULL;
-
-    if (n > 0)
-        memcpy (q, p, n * size);
-    return q;
-}
-
 void message_unref (struct message *msg)
 {
     if (!msg || --msg->refs > 0)
@@ -132,10 +114,10 @@ void message_send (struct world *w, const struct message *msg)
 
     *m = *msg;
     m->refs = 1;
-    m->run = copy (msg->run, msg->nruns, sizeof (msg->run[0]));
-    m->req.want = copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
-    m->req.back = copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
-    m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
+    m->run = sim_copy (msg->run, msg->nruns, sizeof (msg->run[0]));
+    m->req.want = sim_copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
+    m->req.back = sim_copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
+    m->answer.grant = sim_copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
     w->result.faults += copies != 1;
     for (unsigned i = 0; i < copies; i++, m->refs++)
         world_push (w, (struct sim_event){ .t = w->t + (i > 0 ? repeat_delay (w) : delay (w)),

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <idtree/fluid.h>
 
@@ -25,6 +26,22 @@ static inline void *must (void *p)
     if (!p)
         abort ();
     return p;
+}
+
+/* Copy 'n' items; NULL if there are none. */
+static inline void *sim_copy (const void *p, size_t n, size_t size)
+{
+    return n > 0 ? memcpy (must (malloc (n * size)), p, n * size) : NULL;
+}
+
+/* The next random number (SplitMix64). */
+static inline uint64_t sim_random (uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C (0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C (0x94d049bb133111eb);
+    return z ^ z >> 31;
 }
 
 struct sim_check *sim_check_create (void);

@@ -50,55 +50,45 @@ static const char usage[] =
     "\n"
     "example: fluid-scale -s 100000 --topology kary:64 --rate 0.5 --kill 3\n";
 
-enum option_code {
-    OPT_TOPOLOGY = 256,
-    OPT_GENERATORS,
-    OPT_LEASE,
-    OPT_COSTS,
-    OPT_ASK,
-    OPT_BURST,
-    OPT_PERIOD,
-    OPT_SPREAD,
-    OPT_START_SPREAD,
-    OPT_KILL,
-    OPT_RESTART,
-    OPT_DRIFT,
-    OPT_ONE_HOST,
-    OPT_PROCESSES,
-    OPT_SHARE,
-    OPT_WARM_UP,
-    OPT_SEED,
-    OPT_CHECK,
-};
-
-static const struct option options[] = {
-    { "size", required_argument, NULL, 's' },
-    { "topology", required_argument, NULL, OPT_TOPOLOGY },
-    { "max-generators", required_argument, NULL, OPT_GENERATORS },
-    { "lease", required_argument, NULL, OPT_LEASE },
-    { "costs", required_argument, NULL, OPT_COSTS },
-    { "rate", required_argument, NULL, 'r' },
-    { "count", required_argument, NULL, 'n' },
-    { "ask", required_argument, NULL, OPT_ASK },
-    { "burst", required_argument, NULL, OPT_BURST },
-    { "period", required_argument, NULL, OPT_PERIOD },
-    { "spread", required_argument, NULL, OPT_SPREAD },
-    { "time", required_argument, NULL, 't' },
-    { "start-spread", required_argument, NULL, OPT_START_SPREAD },
-    { "kill", required_argument, NULL, OPT_KILL },
-    { "restart", required_argument, NULL, OPT_RESTART },
-    { "drift", required_argument, NULL, OPT_DRIFT },
-    { "one-host", required_argument, NULL, OPT_ONE_HOST },
-    { "processes", required_argument, NULL, OPT_PROCESSES },
-    { "warm-up", required_argument, NULL, OPT_WARM_UP },
-    { "share", required_argument, NULL, OPT_SHARE },
-    { "seed", required_argument, NULL, OPT_SEED },
-    { "check", no_argument, NULL, OPT_CHECK },
-    { "help", no_argument, NULL, 'h' },
-    { NULL, 0, NULL, 0 },
-};
-
 #define HOUR_MS UINT64_C (3600000)
+
+enum value_kind { VALUE_U32, VALUE_U64, VALUE_TIME, VALUE_FLAG, VALUE_TEXT, VALUE_OTHER };
+
+/* An option, where its value goes, and the values that are allowed; of a time only the least one. */
+static const struct row {
+    const char *name;
+    char letter; /* 0: none */
+    enum value_kind kind;
+    size_t offset; /* in struct scale_config; VALUE_OTHER: not used */
+    uint64_t min, max;
+} rows[] = {
+#define AT(member) offsetof (struct scale_config, member)
+    { "size", 's', VALUE_U32, AT (size), 1, SCALE_MAX_SIZE },
+    { "topology", 0, VALUE_TEXT, AT (topology), 0, 0 },
+    { "max-generators", 0, VALUE_U32, AT (max_generators), 1, FLUID_GENERATOR_MAX + 1 },
+    { "lease", 0, VALUE_TIME, AT (lease_ms), 100, 0 },
+    { "costs", 0, VALUE_OTHER, 0, 0, 0 },
+    { "rate", 'r', VALUE_OTHER, 0, 0, 0 },
+    { "count", 'n', VALUE_U32, AT (load.count), 1, 65536 },
+    { "ask", 0, VALUE_OTHER, 0, 0, 0 },
+    { "burst", 0, VALUE_U32, AT (load.burst), 0, 1000000 },
+    { "period", 0, VALUE_TIME, AT (load.period_ms), 1, 0 },
+    { "spread", 0, VALUE_TIME, AT (load.spread_ms), 0, 0 },
+    { "time", 't', VALUE_TIME, AT (measure_ms), 1, 0 },
+    { "start-spread", 0, VALUE_TIME, AT (start_spread_ms), 0, 0 },
+    { "kill", 0, VALUE_U32, AT (fault.rank), 0, SCALE_MAX_SIZE - 1 },
+    { "restart", 0, VALUE_TIME, AT (fault.restart_ms), 0, 0 },
+    { "drift", 0, VALUE_U32, AT (drift_ppm), 0, 100 },
+    { "one-host", 0, VALUE_U32, AT (cores), 1, SCALE_MAX_CORES },
+    { "processes", 0, VALUE_U32, AT (processes), 1, SCALE_MAX_SIZE },
+    { "warm-up", 0, VALUE_TIME, AT (warm_up_ms), 0, 0 },
+    { "share", 0, VALUE_OTHER, 0, 0, 0 },
+    { "seed", 0, VALUE_U64, AT (seed), 0, UINT64_MAX },
+    { "check", 0, VALUE_FLAG, AT (check), 0, 0 },
+    { "help", 'h', VALUE_FLAG, 0, 0, 0 },
+};
+
+#define NROWS (sizeof (rows) / sizeof (rows[0]))
 
 static void bad (const char *option, const char *value, const char *want)
 {
@@ -160,94 +150,73 @@ static uint32_t share (const char *s)
     return (uint32_t)n;
 }
 
-static void set_load (struct scale_load *l, int option, const char *s)
+static bool is (const struct row *row, const char *name)
 {
-    if (option == 'r')
-        l->rate = rate (s);
-    else if (option == 'n')
-        l->count = (uint32_t)number ("count", s, 1, 65536);
-    else if (option == OPT_ASK)
-        l->askers = askers (s);
-    else if (option == OPT_BURST)
-        l->burst = (uint32_t)number ("burst", s, 0, 1000000);
-    else if (option == OPT_PERIOD)
-        l->period_ms = duration ("period", s, 1);
-    else if (option == OPT_SPREAD)
-        l->spread_ms = duration ("spread", s, 0);
+    return strcmp (row->name, name) == 0;
 }
 
-static void set_fault (struct scale_fault *f, int option, const char *s)
+static void set (struct scale_config *c, const struct row *row, const char *s)
 {
-    if (option == OPT_KILL) {
-        f->kill = true;
-        f->rank = (uint32_t)number ("kill", s, 0, SCALE_MAX_SIZE - 1);
+    void *to = (char *)c + row->offset;
+
+    switch (row->kind) {
+    case VALUE_U32:
+        *(uint32_t *)to = (uint32_t)number (row->name, s, row->min, row->max);
+        break;
+    case VALUE_U64:
+        *(uint64_t *)to = number (row->name, s, row->min, row->max);
+        break;
+    case VALUE_TIME:
+        *(uint64_t *)to = duration (row->name, s, row->min);
+        break;
+    case VALUE_FLAG:
+        *(bool *)to = true;
+        break;
+    case VALUE_TEXT:
+        *(const char **)to = s;
+        break;
+    case VALUE_OTHER:
+        if (is (row, "rate"))
+            c->load.rate = rate (s);
+        else if (is (row, "ask"))
+            c->load.askers = askers (s);
+        else if (is (row, "share"))
+            c->share = share (s);
     }
-    else if (option == OPT_RESTART)
-        f->restart_ms = duration ("restart", s, 0);
+    c->fault.kill = c->fault.kill || is (row, "kill");
+    c->one_host = c->one_host || is (row, "one-host");
 }
 
-static void set_host (struct scale_config *c, int option, const char *s)
+static const struct row *find_row (int letter, int index)
 {
-    if (option == OPT_DRIFT)
-        c->drift_ppm = (uint32_t)number ("drift", s, 0, 100);
-    else if (option == OPT_ONE_HOST) {
-        c->one_host = true;
-        c->cores = (uint32_t)number ("one-host", s, 1, SCALE_MAX_CORES);
-    }
-    else if (option == OPT_PROCESSES)
-        c->processes = (uint32_t)number ("processes", s, 1, SCALE_MAX_SIZE);
-    else if (option == OPT_SHARE)
-        c->share = share (s);
-    else if (option == OPT_SEED)
-        c->seed = number ("seed", s, 0, UINT64_MAX);
-    else if (option == OPT_CHECK)
-        c->check = true;
-}
-
-static void set_tree (struct scale_config *c, int option, const char *s)
-{
-    if (option == 's')
-        c->size = (uint32_t)number ("size", s, 1, SCALE_MAX_SIZE);
-    else if (option == OPT_TOPOLOGY)
-        c->topology = s;
-    else if (option == OPT_GENERATORS)
-        c->max_generators = (uint32_t)number ("max-generators", s, 1, FLUID_GENERATOR_MAX + 1);
-    else if (option == OPT_LEASE)
-        c->lease_ms = duration ("lease", s, 100);
-    else if (option == OPT_WARM_UP)
-        c->warm_up_ms = duration ("warm-up", s, 0);
-    else if (option == 't')
-        c->measure_ms = duration ("time", s, 1);
-    else if (option == OPT_START_SPREAD)
-        c->start_spread_ms = duration ("start-spread", s, 0);
-}
-
-static void set (struct scale_config *c, int option, const char *s)
-{
-    set_tree (c, option, s);
-    set_load (&c->load, option, s);
-    set_fault (&c->fault, option, s);
-    set_host (c, option, s);
+    for (size_t i = 0; letter != 0 && i < NROWS; i++)
+        if (rows[i].letter == letter)
+            return &rows[i];
+    return &rows[index];
 }
 
 static void parse (int argc, char **argv, struct scale_config *c)
 {
+    struct option options[NROWS + 1] = { { NULL, 0, NULL, 0 } };
     const char *costs = SCALE_COSTS;
     idt_error_t err;
-    int option;
+    int letter, index = 0;
 
-    while ((option = getopt_long (argc, argv, "s:r:n:t:h", options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs (usage, stdout);
-            exit (0);
-        }
-        if (option == '?') {
+    for (size_t i = 0; i < NROWS; i++)
+        options[i] = (struct option){ rows[i].name, rows[i].kind != VALUE_FLAG, NULL, 0 };
+    while ((letter = getopt_long (argc, argv, "s:r:n:t:h", options, &index)) != -1) {
+        if (letter == '?') {
             fputs ("Try fluid-scale --help\n", stderr);
             exit (2);
         }
-        if (option == OPT_COSTS)
+        const struct row *row = find_row (letter, index);
+        if (is (row, "help")) {
+            fputs (usage, stdout);
+            exit (0);
+        }
+        if (is (row, "costs"))
             costs = optarg;
-        set (c, option, optarg);
+        set (c, row, optarg);
     }
     if (optind < argc) {
         fprintf (stderr, "fluid-scale: '%s' is not an option: try fluid-scale --help\n", argv[optind]);

@@ -231,30 +231,21 @@ static struct scale_message *get_message (struct scale *s)
     return m;
 }
 
-static void *copy (const void *p, size_t n, size_t size)
-{
-    void *q = n > 0 ? must (malloc (n * size)) : NULL;
-
-    if (n > 0)
-        memcpy (q, p, n * size);
-    return q;
-}
-
 static struct scale_message *copy_message (struct scale *s, const struct scale_message *msg)
 {
     struct scale_message *m = get_message (s);
 
     *m = *msg;
     if (m->nruns > sizeof (m->small) / sizeof (m->small[0]))
-        m->run = copy (msg->run, msg->nruns, sizeof (msg->run[0]));
+        m->run = sim_copy (msg->run, msg->nruns, sizeof (msg->run[0]));
     else if (m->nruns > 0)
         m->run = memcpy (m->small, msg->run, msg->nruns * sizeof (msg->run[0]));
     if (m->type == MSG_LEASE) {
-        m->req.want = copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
-        m->req.back = copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
+        m->req.want = sim_copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
+        m->req.back = sim_copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
     }
     if (m->type == MSG_GRANTS)
-        m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
+        m->answer.grant = sim_copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
     return m;
 }
 

@@ -19,23 +19,14 @@
 
 /* --- random numbers -------------------------------------------------------------------------------------- */
 
-static uint64_t next_random (struct scale *s)
-{
-    uint64_t z = s->random += UINT64_C (0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C (0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 uint64_t scale_below (struct scale *s, uint64_t n)
 {
-    return next_random (s) % n;
+    return sim_random (&s->random) % n;
 }
 
 double scale_fraction (struct scale *s)
 {
-    return (double)(next_random (s) >> 11) / 9007199254740992.;
+    return (double)(sim_random (&s->random) >> 11) / 9007199254740992.;
 }
 
 double scale_exponential (struct scale *s, double mean)
@@ -211,29 +202,6 @@ static void beat (struct scale *s)
     scale_at (s, (n + 1) * BEAT_NS / beats, EV_BEAT, 0, 0);
 }
 
-static void happen_outside (struct scale *s, const struct scale_event *e)
-{
-    switch ((enum event_type)e->type) {
-    case EV_START:
-        rank_start (s, e);
-        break;
-    case EV_BEAT:
-        beat (s);
-        break;
-    case EV_LOAD:
-        load_next (s);
-        break;
-    case EV_BURST:
-        load_burst (s, e->with.n);
-        break;
-    case EV_KILL:
-        rank_kill (s, e->rank);
-        break;
-    default:
-        scale_phase (s, (enum phase)e->with.n);
-    }
-}
-
 /* Whether the event is still to be handled: its broker may have ended, or its time may have been changed. */
 static bool is_current (const struct scale *s, const struct scale_event *e)
 {
@@ -302,6 +270,21 @@ static void do_job (struct scale *s, const struct scale_event *e)
     case EV_ANSWERED:
         load_answered (s, e->with.p);
         break;
+    case EV_BEAT:
+        beat (s);
+        break;
+    case EV_LOAD:
+        load_next (s);
+        break;
+    case EV_BURST:
+        load_burst (s, e->with.n);
+        break;
+    case EV_KILL:
+        rank_kill (s, e->rank);
+        break;
+    case EV_PHASE:
+        scale_phase (s, (enum phase)e->with.n);
+        break;
     default:
         rank_message (r, e->with.p);
         scale_link_free (s, e->with.p);
@@ -336,7 +319,7 @@ static void happen (struct scale *s, const struct scale_event *e)
     if (e->type == EV_TURN)
         take_turn (s, e);
     else if (is_outside (e) && !(s->plan && e->type == EV_START))
-        happen_outside (s, e);
+        do_job (s, e);
     else if (is_current (s, e) && host_begins (s, e)) {
         do_job (s, e);
         host_ends (s, e);
