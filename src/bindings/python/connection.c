@@ -237,10 +237,8 @@ static PyObject *answer (struct py_connection *c, idt_future_t *f, int rc, int e
     return text_or_none (text);
 }
 
-/* Wait in slices, to notice that another thread closes the connection. NULL as future: the request was not sent, and
- * errno says why. Returns the text of the answer, or NULL with an exception set.
- */
-static PyObject *wait_within (struct py_connection *c, idt_future_t *f, double left_ms)
+/* Waits in slices, to notice that another thread closes the connection. */
+PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f, double left_ms)
 {
     int errnum = errno, rc = -1;
 
@@ -258,23 +256,12 @@ static PyObject *wait_within (struct py_connection *c, idt_future_t *f, double l
     return answer (c, f, rc, errnum);
 }
 
-PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f)
+PyObject *connection_await (struct py_connection *c, idt_future_t *f, double left_ms)
 {
-    return wait_within (c, f, -1);
-}
-
-/* Like wait_within (); destroys the future. */
-static PyObject *await_within (struct py_connection *c, idt_future_t *f, double left_ms)
-{
-    PyObject *text = wait_within (c, f, left_ms);
+    PyObject *text = connection_wait_for (c, f, left_ms);
 
     idt_future_destroy (f);
     return text;
-}
-
-PyObject *connection_await (struct py_connection *c, idt_future_t *f)
-{
-    return await_within (c, f, -1);
 }
 
 static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwargs)
@@ -289,7 +276,7 @@ static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwar
                                       &timeout_s)
         || !connection_enter (c))
         return NULL;
-    PyObject *text = await_within (c, idt_rpc (c->h, topic, payload, rank, 0), timeout_s * 1e3);
+    PyObject *text = connection_await (c, idt_rpc (c->h, topic, payload, rank, 0), timeout_s * 1e3);
     connection_leave (c);
     return text;
 }

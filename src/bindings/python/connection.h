@@ -58,13 +58,13 @@ PyObject *connection_raise (struct py_connection *c, int errnum);
 
 double connection_now_ms (void); /* CLOCK_MONOTONIC */
 
-/* Wait for an empty answer. NULL as future: the request was not sent, and errno says why. Returns None, or NULL with an
- * exception set.
+/* Wait for an answer, at most 'left_ms' (below 0: no limit). NULL as future: the request was not sent, and errno says
+ * why. Returns its text, None if it is empty, or NULL with an exception set.
  */
-PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f);
+PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f, double left_ms);
 
 /* Like connection_wait_for (); destroys the future. */
-PyObject *connection_await (struct py_connection *c, idt_future_t *f);
+PyObject *connection_await (struct py_connection *c, idt_future_t *f, double left_ms);
 
 /* --- document.c ----------------------------------------------------------------------------- */
 

@@ -154,7 +154,7 @@ void events_destroy (struct py_connection *c)
 static PyObject *ask (struct py_connection *c, const char *text)
 {
     idt_future_t *f = idt_event_subscribe (c->h, text);
-    PyObject *done = connection_wait_for (c, f);
+    PyObject *done = connection_wait_for (c, f, -1);
     bool unanswered = f && !idt_future_is_ready (f);
 
     idt_future_destroy (f);
@@ -188,7 +188,7 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 
     if (!text || !connection_enter (c))
         return NULL;
-    PyObject *done = connection_await (c, idt_event_unsubscribe (c->h, text));
+    PyObject *done = connection_await (c, idt_event_unsubscribe (c->h, text), -1);
     if (done && c->events) {
         prefix_remove (prefix_find (c->events, text));
         sift (c->events);

@@ -96,8 +96,8 @@ static void greet (struct live_feed *l, struct live_reader *r)
 {
     char data[80];
 
-    snprintf (data, sizeof (data), "{\"look\":%" PRIu64 ",\"size\":%" PRIu32 ",\"log\":%s}", tree_watch_look (l->watch),
-              ranks_size (l->ranks), l->show_log ? "true" : "false");
+    snprintf (data, sizeof (data), "{\"look\":%" PRIu64 ",\"size\":%" PRIu32 ",\"log\":%s}",
+              tree_watch_news (l->watch)->looks, ranks_size (l->ranks), l->show_log ? "true" : "false");
     feed_join (l->feed, &r->place, "hello", data);
 }
 
@@ -121,44 +121,40 @@ void live_events (struct live_feed *l, struct exchange *x)
 
 /* --- the tree --------------------------------------------------------- */
 
-static json_t *error_new (const struct live_feed *l)
-{
-    return tree_watch_error (l->watch) ? json_string (tree_watch_error (l->watch)) : json_null ();
-}
-
-static json_t *watermark_new (const struct live_feed *l)
-{
-    const json_t *o = tree_watch_watermark (l->watch);
-
-    return o ? json_incref ((json_t *)o) : json_null ();
-}
-
 static void put_look (const struct live_feed *l, json_t **o)
 {
     char stamp[CLOCK_STAMP_SIZE];
 
-    json_put_new (o, "look", json_integer ((json_int_t)tree_watch_look (l->watch)));
+    json_put_new (o, "look", json_integer ((json_int_t)tree_watch_news (l->watch)->looks));
     json_put_new (o, "time", json_string (clock_stamp (stamp)));
+}
+
+static void put_news (const struct live_feed *l, json_t **o)
+{
+    const struct tree_news *news = tree_watch_news (l->watch);
+
+    json_put_new (o, "error", news->error[0] ? json_string (news->error) : json_null ());
+    json_put_new (o, "watermark", news->watermark ? json_incref (news->watermark) : json_null ());
 }
 
 static char *tree_new (struct live_feed *l, uint32_t rank, unsigned depth)
 {
-    const char *name = tree_watch_instance (l->watch);
+    const char *name = tree_watch_news (l->watch)->instance;
     json_t *o = ranks_tree_new (l->ranks, rank, depth, clock_s (CLOCK_MONOTONIC));
 
     put_look (l, &o);
     json_put_new (&o, "instance", name ? json_string (name) : json_null ());
-    json_put_new (&o, "error", error_new (l));
-    json_put_new (&o, "watermark", watermark_new (l));
+    put_news (l, &o);
     return exchange_json_text (o);
 }
 
 static void reply_tree (const struct live_reader *r)
 {
     struct live_feed *l = r->live;
+    const char *error = tree_watch_news (l->watch)->error;
 
     if (ranks_size (l->ranks) == 0)
-        exchange_fail (r->x, 503, "%s", tree_watch_error (l->watch) ? tree_watch_error (l->watch) : "no memory");
+        exchange_fail (r->x, 503, "%s", error[0] ? error : "no memory");
     else if (r->rank >= ranks_size (l->ranks))
         exchange_fail (r->x, 404, "there is no rank %" PRIu32 ": the instance has %" PRIu32, r->rank,
                        ranks_size (l->ranks));
@@ -249,8 +245,7 @@ static void second_cb (void *arg)
     }
     rates = ranks_rates_new (l->ranks, clock_s (CLOCK_MONOTONIC));
     put_look (l, &rates);
-    json_put_new (&rates, "error", error_new (l));
-    json_put_new (&rates, "watermark", watermark_new (l));
+    put_news (l, &rates);
     say (l, "rates", rates);
 }
 

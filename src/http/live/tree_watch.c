@@ -39,31 +39,13 @@ struct tree_watch {
     bool surveyed;                          /* it has asked for more than the topology */
     bool stale;                             /* the topology must be asked for: it may have changed */
     idt_future_t *log;
-    uint64_t looks;
     char failed[200]; /* of the running poll; empty: no failure */
-    char error[200];  /* of the previous poll */
-    char *instance;
-    json_t *watermark;
+    struct tree_news news;
 };
 
-uint64_t tree_watch_look (const struct tree_watch *w)
+const struct tree_news *tree_watch_news (const struct tree_watch *w)
 {
-    return w->looks;
-}
-
-const char *tree_watch_error (const struct tree_watch *w)
-{
-    return w->error[0] ? w->error : NULL;
-}
-
-const char *tree_watch_instance (const struct tree_watch *w)
-{
-    return w->instance;
-}
-
-const json_t *tree_watch_watermark (const struct tree_watch *w)
-{
-    return w->watermark;
+    return &w->news;
 }
 
 /* --- answers --------------------------------------------------------- */
@@ -81,14 +63,14 @@ static void take_instance (struct tree_watch *w, const json_t *o)
 {
     const char *name = json_string_value (json_object_get (o, "value"));
 
-    free (w->instance);
-    w->instance = name && *name ? strdup (name) : NULL;
+    free (w->news.instance);
+    w->news.instance = name && *name ? strdup (name) : NULL;
 }
 
 static void take_watermark (struct tree_watch *w, json_t *o)
 {
-    json_decref (w->watermark);
-    w->watermark = json_incref (o);
+    json_decref (w->news.watermark);
+    w->news.watermark = json_incref (o);
 }
 
 static void take (struct tree_watch *w, const struct watch_question *q, json_t *o)
@@ -202,7 +184,7 @@ static void ask_all (struct tree_watch *w)
 
 static void tell (struct tree_watch *w)
 {
-    memcpy (w->error, w->failed, sizeof (w->error));
+    memcpy (w->news.error, w->failed, sizeof (w->news.error));
     w->ops->looked (w->arg);
 }
 
@@ -238,7 +220,7 @@ static void look_soon (struct tree_watch *w)
 /* The first poll learned only the topology. */
 static void look_ended (struct tree_watch *w)
 {
-    w->looks++;
+    w->news.looks++;
     if (!w->surveyed && !w->failed[0])
         look (w);
     else
@@ -360,7 +342,7 @@ void tree_watch_destroy (struct tree_watch *w)
     idt_future_destroy (w->log);
     idt_watcher_destroy (w->second);
     idt_watcher_destroy (w->soon);
-    json_decref (w->watermark);
-    free (w->instance);
+    json_decref (w->news.watermark);
+    free (w->news.instance);
     free (w);
 }

@@ -36,12 +36,13 @@ void tree_watch_destroy (struct tree_watch *w);
 void tree_watch_begin (struct tree_watch *w);
 void tree_watch_end (struct tree_watch *w);
 
-/* --- what is no rank's; borrowed until the next look --------------------------------------------------------- */
-
-uint64_t tree_watch_look (const struct tree_watch *w);     /* how many polls have ended */
-const char *tree_watch_error (const struct tree_watch *w); /* why the last poll failed; NULL: it succeeded */
-const char *
-tree_watch_instance (const struct tree_watch *w); /* its name; NULL: it has no name, or the name is not known */
-const json_t *tree_watch_watermark (const struct tree_watch *w); /* NULL: not known */
+/* What is no rank's; borrowed until the next poll. */
+struct tree_news {
+    uint64_t looks;    /* how many polls have ended */
+    char error[200];   /* why the last poll failed; "": it succeeded */
+    char *instance;    /* its name; NULL: it has no name, or the name is not known */
+    json_t *watermark; /* NULL: not known */
+};
+const struct tree_news *tree_watch_news (const struct tree_watch *w);
 
 #endif /* HTTP_LIVE_TREE_WATCH_H */

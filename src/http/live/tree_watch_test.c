@@ -54,8 +54,8 @@ int main (void)
 
     for (int i = 0; i < 5; i++) {
         tree_watch_begin (w);
-        all = all && idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && tree_watch_look (w) >= (uint64_t)i + 1
-              && !tree_watch_error (w);
+        all = all && idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && tree_watch_news (w)->looks >= (uint64_t)i + 1
+              && !tree_watch_news (w)->error[0];
         tree_watch_end (w);
     }
     ok (all && ranks_size (ranks) == 1, "an instance is polled, also again after a pause without readers");

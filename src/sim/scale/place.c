@@ -30,6 +30,54 @@ bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top)
     return number == top || topo_child_toward (s->topo, top, number) != TOPO_NONE;
 }
 
+/* --- a parent --------------------------------------------------------------------------------------------- */
+
+static double pause_ms (const struct scale_rank *r)
+{
+    double ms = RETRY_MS;
+
+    for (unsigned i = 0; i < r->rounds && ms < LAST_RETRY_MS; i++)
+        ms *= 2;
+    return ms < LAST_RETRY_MS ? ms : LAST_RETRY_MS;
+}
+
+static bool may_climb (const struct scale_rank *r)
+{
+    return r->has_joined || r->rounds >= PATIENCE;
+}
+
+/* The ancestor to try next. After the last one it is the parent again. */
+static uint32_t next_ancestor (struct scale_rank *r)
+{
+    uint32_t a = topo_parent (r->s->topo, rank_number (r));
+
+    for (unsigned i = 0; i < r->tries && a != TOPO_NONE; i++)
+        a = topo_parent (r->s->topo, a);
+    if (a != TOPO_NONE && (r->tries == 0 || may_climb (r)))
+        return a;
+    r->tries = 0;
+    r->rounds++;
+    return topo_parent (r->s->topo, rank_number (r));
+}
+
+static void seek (struct scale_rank *r)
+{
+    struct scale *s = r->s;
+    uint32_t ancestor = next_ancestor (r);
+    bool alive = s->rank[ancestor].node != NULL;
+    bool waits = !alive && r->tries == 0 && r->rounds > 0;
+
+    r->place = PLACE_SEEKS;
+    r->parent = ancestor;
+    r->link++;
+    r->up = r->down = (struct scale_way){ 0 };
+    if (alive)
+        scale_link_send (r, &(struct scale_message){
+                                .type = MSG_HELLO, .to = ancestor, .sample = { .sent_us = rank_boot_us (r) } });
+    scale_at (s, r->busy_ns + (alive ? (uint64_t)(HELLO_MS * 1e6) : jittered_ns (s, waits ? pause_ms (r) : RETRY_MS)),
+              EV_RETRY, rank_number (r), r->link);
+}
+
 /* --- start --------------------------------------------------------------------------------------------- */
 
 static struct node *make_node (struct scale_rank *r)
@@ -108,7 +156,7 @@ static void make_next (struct scale *s, const struct scale_rank *r, uint32_t i)
 void rank_join (struct scale_rank *r)
 {
     r->waits = false;
-    rank_seek (r);
+    seek (r);
     rank_look (r);
 }
 
@@ -130,7 +178,7 @@ void rank_start (struct scale *s, const struct scale_event *e)
     else if (e->with.n > 0)
         r->waits = true;
     else
-        rank_seek (r);
+        seek (r);
     rank_look (r);
     if (e->with.n > 0)
         make_next (s, r, (uint32_t)e->with.n);
@@ -155,60 +203,14 @@ void rank_wall (struct scale_rank *r)
     rank_look (r);
 }
 
-/* --- a parent --------------------------------------------------------------------------------------------- */
-
-static double pause_ms (const struct scale_rank *r)
-{
-    double ms = RETRY_MS;
-
-    for (unsigned i = 0; i < r->rounds && ms < LAST_RETRY_MS; i++)
-        ms *= 2;
-    return ms < LAST_RETRY_MS ? ms : LAST_RETRY_MS;
-}
-
-static bool may_climb (const struct scale_rank *r)
-{
-    return r->has_joined || r->rounds >= PATIENCE;
-}
-
-/* The ancestor to try next. After the last one it is the parent again. */
-static uint32_t next_ancestor (struct scale_rank *r)
-{
-    uint32_t a = topo_parent (r->s->topo, rank_number (r));
-
-    for (unsigned i = 0; i < r->tries && a != TOPO_NONE; i++)
-        a = topo_parent (r->s->topo, a);
-    if (a != TOPO_NONE && (r->tries == 0 || may_climb (r)))
-        return a;
-    r->tries = 0;
-    r->rounds++;
-    return topo_parent (r->s->topo, rank_number (r));
-}
-
-void rank_seek (struct scale_rank *r)
-{
-    struct scale *s = r->s;
-    uint32_t ancestor = next_ancestor (r);
-    bool alive = s->rank[ancestor].node != NULL;
-    bool waits = !alive && r->tries == 0 && r->rounds > 0;
-
-    r->place = PLACE_SEEKS;
-    r->parent = ancestor;
-    r->link++;
-    r->up = r->down = (struct scale_way){ 0 };
-    if (alive)
-        scale_link_send (r, &(struct scale_message){
-                                .type = MSG_HELLO, .to = ancestor, .sample = { .sent_us = rank_boot_us (r) } });
-    scale_at (s, r->busy_ns + (alive ? (uint64_t)(HELLO_MS * 1e6) : jittered_ns (s, waits ? pause_ms (r) : RETRY_MS)),
-              EV_RETRY, rank_number (r), r->link);
-}
+/* --- answers of a parent --------------------------------------------------------------------------------- */
 
 void rank_retry (struct scale_rank *r, uint64_t link)
 {
     if (r->place != PLACE_SEEKS || r->link != link)
         return;
     r->tries++;
-    rank_seek (r);
+    seek (r);
 }
 
 void rank_hello (struct scale_rank *r, const struct scale_message *m)
@@ -303,7 +305,7 @@ void rank_probe (struct scale_rank *r)
     }
     part (r);
     r->tries = 0;
-    rank_seek (r);
+    seek (r);
     rank_look (r);
 }
 

@@ -256,8 +256,7 @@ void scale_at (struct scale *s, uint64_t t_ns, enum event_type type, uint32_t ra
 bool scale_is_measured (const struct scale *s);
 void scale_fail (struct scale *s, const char *what, uint32_t rank);
 
-/* Begin a phase; end the cold start when all ranks have started. */
-void scale_phase (struct scale *s, enum phase phase);
+/* End the cold start when all ranks have started. */
 void scale_look_at_start (struct scale *s);
 
 /* --- processors: host.c ------------------------------------------------------------------------------ */
@@ -343,7 +342,6 @@ void load_probe (struct scale *s, uint32_t below);
 /* --- start, loss, search for a parent: place.c ------------------------------------------------------------------ */
 
 void rank_start (struct scale *s, const struct scale_event *e);
-void rank_seek (struct scale_rank *r);
 void rank_join (struct scale_rank *r);
 void rank_retry (struct scale_rank *r, uint64_t link);
 void rank_probe (struct scale_rank *r);

@@ -151,7 +151,7 @@ static void drain (struct scale *s)
         scale_at (s, s->t_ns + SECOND_NS / 10, EV_PHASE, 0, PHASE_DRAIN);
 }
 
-void scale_phase (struct scale *s, enum phase phase)
+static void begin_phase (struct scale *s, enum phase phase)
 {
     if (phase < s->phase || (phase == PHASE_WARM && s->phase == PHASE_WARM))
         return;
@@ -283,7 +283,7 @@ static void do_job (struct scale *s, const struct scale_event *e)
         rank_kill (s, e->rank);
         break;
     case EV_PHASE:
-        scale_phase (s, (enum phase)e->with.n);
+        begin_phase (s, (enum phase)e->with.n);
         break;
     default:
         rank_message (r, e->with.p);
