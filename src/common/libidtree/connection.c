@@ -45,10 +45,10 @@ struct connection {
     idt_error_t error;                     /* why the last attempt failed */
 
     bool sought;
-    struct reconnect redial;
-    struct connector *dial; /* the attempt in progress; NULL: none */
-    double end_ms;          /* when that attempt times out */
-    struct fifo held;       /* messages to send over the next connection */
+    struct reconnect reconnect;
+    struct connector *attempt; /* the attempt in progress; NULL: none */
+    double end_ms;             /* when that attempt times out */
+    struct fifo held;          /* messages to send over the next connection */
     size_t held_bytes;
 
     idt_reactor_t *reactor; /* drives the attempts; NULL: only connection_wait () does */
@@ -151,7 +151,7 @@ static void hang_up (struct connection *c)
 /* Continue the attempt in progress, until 'end_ms'. Returns and fails as connector_go_on (). */
 static int go_on (struct connection *c)
 {
-    int rc = connector_go_on (c->dial, &c->error);
+    int rc = connector_go_on (c->attempt, &c->error);
 
     if (rc < 0 && errno == EAGAIN && now_ms () >= c->end_ms)
         return errsetf (&c->error, ETIMEDOUT, "the broker at %s does not answer: is it stopped, or overloaded?",
@@ -160,14 +160,14 @@ static int go_on (struct connection *c)
 }
 
 /* Sleep until the attempt can continue, at most until 'deadline_ms' (negative: until the attempt's end). */
-static int wait_dial (const struct connection *c, double deadline_ms)
+static int wait_attempt (const struct connection *c, double deadline_ms)
 {
     struct pollfd pfd = { .fd = -1, .events = POLLIN };
-    double at_ms = c->dial ? c->end_ms : reconnect_at (&c->redial);
+    double at_ms = c->attempt ? c->end_ms : reconnect_at (&c->reconnect);
 
-    if (c->dial && (pfd.fd = connector_fd (c->dial)) < 0)
+    if (c->attempt && (pfd.fd = connector_fd (c->attempt)) < 0)
         at_ms = now_ms () + CONNECTOR_RETRY_MS;
-    else if (c->dial && connector_wants_write (c->dial))
+    else if (c->attempt && connector_wants_write (c->attempt))
         pfd.events |= POLLOUT;
     bool ends_first = deadline_ms >= 0 && deadline_ms <= at_ms;
     int rc = connection_poll (&pfd, ends_first ? deadline_ms : at_ms);
@@ -177,10 +177,10 @@ static int wait_dial (const struct connection *c, double deadline_ms)
 static void take_over (struct connection *c)
 {
     hang_up (c);
-    connector_take (c->dial, &c->fd, &c->stream);
-    if (*connector_instance (c->dial))
-        snprintf (c->instance, sizeof (c->instance), "%s", connector_instance (c->dial));
-    reconnect_succeeded (&c->redial, now_ms ());
+    connector_take (c->attempt, &c->fd, &c->stream);
+    if (*connector_instance (c->attempt))
+        snprintf (c->instance, sizeof (c->instance), "%s", connector_instance (c->attempt));
+    reconnect_succeeded (&c->reconnect, now_ms ());
     c->error.text[0] = '\0';
 }
 
@@ -216,28 +216,28 @@ static int release (struct connection *c, bool send)
 
 /* --- the next connection -------------------------------------------------------------------- */
 
-static void end_dial (struct connection *c)
+static void end_attempt (struct connection *c)
 {
     idt_watcher_destroy (c->io);
-    connector_destroy (c->dial);
+    connector_destroy (c->attempt);
     c->io = NULL;
-    c->dial = NULL;
+    c->attempt = NULL;
 }
 
 static void give_up (struct connection *c, int errnum)
 {
     c->sought = false;
-    end_dial (c);
+    end_attempt (c);
     (void)release (c, false);
     c->ops->failed (errnum == ENOENT ? ECONNREFUSED : errnum, c->arg);
 }
 
-static int start_dial (struct connection *c)
+static int start_attempt (struct connection *c)
 {
-    assert (!c->dial && c->sought);
-    c->at = c->redial.next;
-    c->end_ms = reconnect_end (&c->redial, now_ms ());
-    if ((c->dial = connector_create (&c->uris.uri[c->at], c->instance)) && c->ops->begin (c->dial, c->arg) == 0)
+    assert (!c->attempt && c->sought);
+    c->at = c->reconnect.next;
+    c->end_ms = reconnect_end (&c->reconnect, now_ms ());
+    if ((c->attempt = connector_create (&c->uris.uri[c->at], c->instance)) && c->ops->begin (c->attempt, c->arg) == 0)
         return 0;
     return errprintf (&c->error, "%s: %s", c->uris.uri[c->at].text, strerror (errno));
 }
@@ -246,9 +246,9 @@ static void adopt (struct connection *c)
 {
     c->sought = false;
     take_over (c);
-    int rc = c->ops->arrived (c->dial, c->arg) < 0 || release (c, true) < 0 ? -1 : 0;
+    int rc = c->ops->arrived (c->attempt, c->arg) < 0 || release (c, true) < 0 ? -1 : 0;
     int errnum = errno;
-    end_dial (c);
+    end_attempt (c);
     if (rc < 0)
         give_up (c, errnum);
     else
@@ -260,14 +260,14 @@ static void drive_cb (idt_watcher_t *w, int revents, void *arg);
 /* When to continue if nothing happens before. */
 static double next_ms (const struct connection *c)
 {
-    if (!c->dial)
-        return reconnect_at (&c->redial);
-    return connector_fd (c->dial) < 0 ? now_ms () + CONNECTOR_RETRY_MS : c->end_ms;
+    if (!c->attempt)
+        return reconnect_at (&c->reconnect);
+    return connector_fd (c->attempt) < 0 ? now_ms () + CONNECTOR_RETRY_MS : c->end_ms;
 }
 
-static int watch_dial (struct connection *c)
+static int watch_attempt (struct connection *c)
 {
-    int fd = c->dial ? connector_fd (c->dial) : -1;
+    int fd = c->attempt ? connector_fd (c->attempt) : -1;
 
     if (!c->timer && !(c->timer = idt_timer_watcher_create (c->reactor, 0, 0, drive_cb, c)))
         return -1;
@@ -277,7 +277,7 @@ static int watch_dial (struct connection *c)
     idt_timer_watcher_reset (c->timer, after_ms > 0 ? after_ms : 0, 0);
     idt_watcher_start (c->timer);
     if (c->io) {
-        idt_fd_watcher_set_events (c->io, IDT_POLLIN | (connector_wants_write (c->dial) ? IDT_POLLOUT : 0));
+        idt_fd_watcher_set_events (c->io, IDT_POLLIN | (connector_wants_write (c->attempt) ? IDT_POLLOUT : 0));
         idt_watcher_start (c->io);
     }
     return 0;
@@ -291,23 +291,23 @@ static void watch (struct connection *c)
         idt_watcher_destroy (c->io);
         c->timer = c->io = NULL;
     }
-    else if (watch_dial (c) < 0)
+    else if (watch_attempt (c) < 0)
         give_up (c, errno);
 }
 
 /* Do all steps that are possible without waiting. */
 static void drive (struct connection *c)
 {
-    while (c->sought && (c->dial || now_ms () >= reconnect_at (&c->redial))) {
-        if ((c->dial || start_dial (c) == 0) && go_on (c) == 0) {
+    while (c->sought && (c->attempt || now_ms () >= reconnect_at (&c->reconnect))) {
+        if ((c->attempt || start_attempt (c) == 0) && go_on (c) == 0) {
             adopt (c);
             break;
         }
-        if (c->dial && errno == EAGAIN)
+        if (c->attempt && errno == EAGAIN)
             break;
         int errnum = errno;
-        end_dial (c);
-        if (!reconnect_failed (&c->redial, now_ms (), errnum))
+        end_attempt (c);
+        if (!reconnect_failed (&c->reconnect, now_ms (), errnum))
             give_up (c, errnum);
     }
     watch (c);
@@ -332,17 +332,17 @@ bool connection_is_sought (const struct connection *c)
 void connection_seek (struct connection *c)
 {
     assert (c->ops);
-    if (c->sought && now_ms () - c->redial.begun_ms < RECONNECT_PATIENCE_MS)
+    if (c->sought && now_ms () - c->reconnect.begun_ms < RECONNECT_PATIENCE_MS)
         return;
-    end_dial (c); /* an abandoned attempt that is too old to continue */
-    reconnect_begin (&c->redial, now_ms ());
+    end_attempt (c); /* an abandoned attempt that is too old to continue */
+    reconnect_begin (&c->reconnect, now_ms ());
     c->sought = true;
     watch (c);
 }
 
 void connection_restart (struct connection *c)
 {
-    end_dial (c);
+    end_attempt (c);
     watch (c);
 }
 
@@ -351,7 +351,7 @@ int connection_wait (struct connection *c, double deadline_ms)
     drive (c);
     if (!c->sought)
         return 0;
-    int rc = wait_dial (c, deadline_ms);
+    int rc = wait_attempt (c, deadline_ms);
     if (rc == 0)
         drive (c);
     return rc;
@@ -366,17 +366,17 @@ static int open_one (struct connection *c, size_t i, double share_ms, idt_interr
 
     c->at = i;
     c->end_ms = now_ms () + share_ms;
-    if (!(c->dial = connector_create (&c->uris.uri[i], c->flags & IDT_O_NORECONNECT ? NULL : "")))
+    if (!(c->attempt = connector_create (&c->uris.uri[i], c->flags & IDT_O_NORECONNECT ? NULL : "")))
         return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
     while ((rc = go_on (c)) < 0 && errno == EAGAIN
-           && (wait_dial (c, connection_sleep_until (cb != NULL, -1)) == 0 || errno == ETIMEDOUT))
+           && (wait_attempt (c, connection_sleep_until (cb != NULL, -1)) == 0 || errno == ETIMEDOUT))
         if (cb && !cb (arg)) {
             errsetf (&c->error, EINTR, "%s: interrupted while waiting for the broker's answer", c->uris.uri[i].text);
             break;
         }
     if (rc == 0)
         take_over (c);
-    end_dial (c);
+    end_attempt (c);
     return rc;
 }
 
@@ -406,7 +406,7 @@ void connection_destroy (struct connection *c)
         return;
     int saved_errno = errno;
     assert (!c->timer); /* the handle called connection_watch (c, NULL) */
-    end_dial (c);
+    end_attempt (c);
     hang_up (c);
     msg_fifo_fini (&c->held);
     uris_fini (&c->uris);
@@ -421,7 +421,7 @@ static struct connection *connection_create (const char *uris, int flags, idt_er
     if (c && uris_parse (&c->uris, uris, errp) == 0) {
         c->fd = -1;
         c->flags = flags;
-        reconnect_init (&c->redial, c->uris.count, (uint32_t)clock_ns (CLOCK_MONOTONIC) ^ (uint32_t)getpid ());
+        reconnect_init (&c->reconnect, c->uris.count, (uint32_t)clock_ns (CLOCK_MONOTONIC) ^ (uint32_t)getpid ());
         return c;
     }
     if (!c)

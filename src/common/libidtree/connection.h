@@ -22,7 +22,7 @@ struct connection;
 /* What a connection calls of its handle. */
 struct connection_ops {
     /* An attempt begins: add requests to it (connector_ask ()). Returns 0, or -1 with errno ENOMEM. */
-    int (*begin) (struct connector *dial, void *arg);
+    int (*begin) (struct connector *attempt, void *arg);
 
     /* Whether a message that was held must no longer be sent. */
     bool (*is_over) (const idt_msg_t *msg, void *arg);
@@ -30,7 +30,7 @@ struct connection_ops {
     /* The attempt succeeded: take the messages that arrived meanwhile (connector_early ()). Returns 0, or -1 with errno
      * set, after which the search fails. Then the held messages are sent, and 'connected' is called.
      */
-    int (*arrived) (struct connector *dial, void *arg);
+    int (*arrived) (struct connector *attempt, void *arg);
     void (*connected) (void *arg);
 
     void (*failed) (int errnum, void *arg);

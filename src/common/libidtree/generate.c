@@ -101,8 +101,8 @@ static void learned (idt_future_t *f)
     json_decref (o);
 }
 
-/* The broker made ids, so it has joined an instance; ask it for the instance's UUID, once for each connection, if that is
- * unknown.
+/* The broker made ids, so it has joined an instance; ask it for the instance's UUID, once for each connection, if that
+ * is unknown.
  */
 static void learn (idt_t *h)
 {
@@ -132,9 +132,9 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
 /* --- the page -------------------------------------------------------------------------------- */
 
 /* A client makes ids without a message from the page that its broker shares with it (idtree/page.h). The page is
- * requested together with the second request for ids, so that a program that needs one id has no overhead. No call waits
- * for it: it is used from the moment it arrives. It belongs to the broker of this connection and to this instance.
- * Without a page, or if the page has no ids, ids are requested by message.
+ * requested together with the second request for ids, so that a program that needs one id has no overhead. No call
+ * waits for it: it is used from the moment it arrives. It belongs to the broker of this connection and to this
+ * instance. Without a page, or if the page has no ids, ids are requested by message.
  */
 static void page_drop (struct id_source *s)
 {

@@ -56,8 +56,8 @@ static void fail_futures (idt_t *h, bool with_cb, int errnum)
     }
 }
 
-/* The connection is lost, or no other one was found: requests that wait for it fail with 'errnum'. Futures with callbacks
- * fail only when the inbox is empty, since it may contain their response.
+/* The connection is lost, or no other one was found: requests that wait for it fail with 'errnum'. Futures with
+ * callbacks fail only when the inbox is empty, since it may contain their response.
  */
 static void end_connection (idt_t *h, int errnum)
 {
@@ -105,7 +105,7 @@ static void read_some (idt_t *h)
         lose (h, errno);
 }
 
-/* Keep a message for the reactor. Returns 0, or -1 with errno ENOBUFS or ENOMEM; the caller still owns the message then. */
+/* Keep a message for the reactor. Returns 0, or -1 with errno ENOBUFS or ENOMEM: the caller still owns the message. */
 static int keep (idt_t *h, const idt_msg_t *msg)
 {
     return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
@@ -435,11 +435,11 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg)
 
 /* --- what the connection calls ------------------------------------------------------------- */
 
-static int begin_cb (struct connector *dial, void *arg)
+static int begin_cb (struct connector *attempt, void *arg)
 {
     idt_t *h = arg;
 
-    return h->ops->connecting (h, dial);
+    return h->ops->connecting (h, attempt);
 }
 
 /* Whether the future of a request no longer exists. */
@@ -463,13 +463,13 @@ static int keep_lost_event (idt_t *h)
     return -1;
 }
 
-static int arrived_cb (struct connector *dial, void *arg)
+static int arrived_cb (struct connector *attempt, void *arg)
 {
     idt_t *h = arg;
     int rc = h->ops->misses_events (h) ? keep_lost_event (h) : 0;
     const idt_msg_t *msg;
 
-    while (rc == 0 && (msg = connector_early (dial)))
+    while (rc == 0 && (msg = connector_early (attempt)))
         if ((rc = keep (h, msg)) < 0)
             idt_msg_unref (msg);
     return rc;

@@ -40,8 +40,9 @@
 
 #define RPC_TYPED 0x100 /* a call of this library's own functions: it may reconnect (enum idt_rpc_flag) */
 
-/* Matchtags in use, and the item that waits for each. An all-zero struct is an empty table. Tags are 1, 2, 3, ... modulo 2^32, without 0 and without those in use. So a tag
- * is not reused for a long time, and a late response to a removed tag finds no item.
+/* Matchtags in use, and the item that waits for each. An all-zero struct is an empty table. Tags are 1, 2, 3, ... modulo
+ * 2^32, without 0 and without those in use. So a tag is not reused for a long time, and a late response to a removed tag
+ * finds no item.
  */
 #define MATCHTAG_TABLE_MAX (1U << 20) /* tags in use at a time */
 
@@ -69,7 +70,7 @@ struct handle_ops {
      * to it (returns 0, or -1 with errno ENOMEM); whether it misses events meanwhile; the other one is established.
      */
     void (*lost) (idt_t *h);
-    int (*connecting) (idt_t *h, struct connector *dial);
+    int (*connecting) (idt_t *h, struct connector *attempt);
     bool (*misses_events) (const idt_t *h);
     void (*connected) (idt_t *h);
 };
@@ -251,9 +252,9 @@ void service_fini (idt_t *h);
 
 void broker_forget (idt_t *h); /* request each attribute again; strings that were returned before stay valid */
 
-int registration_repeat (idt_t *h, struct connector *dial); /* add the requests of all registrations */
-void registration_repeat_late (idt_t *h);                   /* request those that were added after the attempt began */
-bool registration_subscribed (const idt_t *h);              /* whether the handle has subscriptions */
+int registration_repeat (idt_t *h, struct connector *attempt); /* add the requests of all registrations */
+void registration_repeat_late (idt_t *h);      /* request those that were added after the attempt began */
+bool registration_subscribed (const idt_t *h); /* whether the handle has subscriptions */
 void registration_fini (idt_t *h);
 
 void document_event (idt_t *h, const idt_msg_t *event); /* before the handlers; only if 'documents' is set */

@@ -117,7 +117,7 @@ json_t *idt_msg_json (const idt_msg_t *msg, idt_error_t *errp)
     return o;
 }
 
-bool msg_json_is_much (const idt_msg_t *msg, uint32_t values)
+bool json_msg_is_large (const idt_msg_t *msg, uint32_t values)
 {
     struct jv_reader r = JV_READER_INIT;
     const char *s = idt_msg_string (msg);
@@ -129,7 +129,7 @@ bool msg_json_is_much (const idt_msg_t *msg, uint32_t values)
     return much;
 }
 
-int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap)
+int json_msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap)
 {
     json_error_t error;
     json_t *obj = idt_msg_json (msg, errp);
@@ -147,7 +147,7 @@ int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const c
     va_list ap;
 
     va_start (ap, fmt);
-    int rc = msg_vunpack (msg, o, errp, fmt, ap);
+    int rc = json_msg_vunpack (msg, o, errp, fmt, ap);
     va_end (ap);
     return rc;
 }

@@ -22,10 +22,10 @@ char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
 /* Whether a JSON text in the payload has more than 'values' values. The number of values determines the time that
  * reading takes.
  */
-bool msg_json_is_much (const idt_msg_t *msg, uint32_t values);
+bool json_msg_is_large (const idt_msg_t *msg, uint32_t values);
 
 /* As idt_msg_unpack (). */
-int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);
+int json_msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);
 
 /* --- building ------------------------------------------------------------------------------- */
 

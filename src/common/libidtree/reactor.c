@@ -9,8 +9,8 @@
  * libev's timers neither have a resolution of one microsecond nor include the time in which the host was suspended, as
  * alarms do. All alarms of a loop share one timerfd. They form a binary heap whose places count from 1: the children of
  * place i are 2i and 2i + 1. The timerfd is set to the first alarm or to an earlier time: a wakeup that is too early
- * needs less time than setting the timerfd each time an alarm is postponed. If the timerfd would fire PUT_OFF_US or more
- * too early, it is set again, so that an alarm that is postponed again and again does not wake the process.
+ * needs less time than setting the timerfd each time an alarm is postponed. If the timerfd would fire PUT_OFF_US or
+ * more too early, it is set again, so that an alarm that is postponed again and again does not wake the process.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reconnect.h - a list of broker URIs: which one is tried when, and for how long, after a connection is lost and for the
- * first connection
+/* reconnect.h - a list of broker URIs: which one is tried when, and for how long, after a connection is lost and for
+ * the first connection
  *
  * A core: the caller passes in the time (CLOCK_MONOTONIC in milliseconds) and the result of each attempt.
  *

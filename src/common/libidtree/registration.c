@@ -82,14 +82,14 @@ static void request_ended (idt_future_t *f)
 
 /* --- all registrations of a handle ---------------------------------------------------------- */
 
-int registration_repeat (idt_t *h, struct connector *dial)
+int registration_repeat (idt_t *h, struct connector *attempt)
 {
     struct registration *b;
 
     TAILQ_FOREACH (b, &h->registrations, link) {
         if (b->f)
             continue;
-        if (connector_ask (dial, b->request) < 0)
+        if (connector_ask (attempt, b->request) < 0)
             return -1;
         b->connection = h->connections;
     }

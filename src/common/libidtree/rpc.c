@@ -166,7 +166,7 @@ int idt_rpc_get_unpack (idt_future_t *f, const char *fmt, ...)
     if (!f->response)
         return errset (EPROTO);
     va_start (ap, fmt);
-    int rc = msg_vunpack (f->response, &o, NULL, fmt, ap);
+    int rc = json_msg_vunpack (f->response, &o, NULL, fmt, ap);
     va_end (ap);
     if (rc < 0)
         return -1;

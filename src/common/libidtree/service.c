@@ -420,7 +420,7 @@ static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg
     if (size > limit)
         refuse (h, request, EMSGSIZE, "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)",
                 size, row->topic, limit);
-    else if (size > FEW_BYTES && !is_brokers (request) && msg_json_is_much (request, MAX_VALUES))
+    else if (size > FEW_BYTES && !is_brokers (request) && json_msg_is_large (request, MAX_VALUES))
         refuse (h, request, EMSGSIZE, "a JSON text of more than %d values is too much for %s", MAX_VALUES, row->topic);
     else
         return false;

@@ -290,8 +290,8 @@ double jv_number (const struct jv *v)
 
 /* --- duplicate keys -------------------------------------------------------------------------------- */
 
-/* Keys are put into a hash table. If some keys have escapes, or were chosen to collide in the table, the keys are sorted
- * instead, which takes n log n time for every set of keys.
+/* Keys are put into a hash table. If some keys have escapes, or were chosen to collide in the table, the keys are
+ * sorted instead, which takes n log n time for every set of keys.
  */
 
 static uint64_t load_short (const char *p, uint32_t size)

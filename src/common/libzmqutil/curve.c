@@ -3,8 +3,9 @@
 
 /* curve.c - CURVE keys: which peers may connect, and the file with an instance's key
  *
- * The ZAP handler of a context (ZeroMQ RFC 27). Request: [identity, empty,] version, request id, domain, address, identity, mechanism, credentials. Reply:
- * [identity, empty,] version, request id, status code, status text, user id, metadata.
+ * The ZAP handler of a context (ZeroMQ RFC 27). Request: [identity, empty,] version, request id, domain, address,
+ * identity, mechanism, credentials. Reply: [identity, empty,] version, request id, status code, status text, user id,
+ * metadata.
  */
 #include "config.h"
 
