@@ -257,16 +257,6 @@ static void stop (void)
     orderer_destroy (o);
 }
 
-static idt_t *connect_new (void)
-{
-    idt_error_t error;
-    idt_t *h = idt_open (test_server_uri (server), &error);
-
-    if (!h)
-        bail_out (error.text);
-    return h;
-}
-
 static idt_document_t *open_new (idt_t *h)
 {
     idt_error_t error;
@@ -351,7 +341,7 @@ static void test_open (void)
     idt_error_t error;
 
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     test_names (h);
     LOCKED (o->strange = true);
     ok (!idt_document_open (h, NAME, WAIT_MS, &error) && strstr (error.text, "cannot read the response"),
@@ -366,7 +356,7 @@ static void test_open (void)
     idt_document_close (NULL);
     idt_close (h);
     test_server_plug (server, NULL, NULL);
-    h = connect_new ();
+    h = test_server_open (server);
     ok (!idt_document_open (h, NAME, WAIT_MS, &error) && errno == ENOSYS && strstr (error.text, "compressor module"),
         "a missing compressor module is reported with ENOSYS: %s", error.text);
     idt_close (h);
@@ -378,7 +368,7 @@ static void test_open (void)
 static void test_ids (void)
 {
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     idt_document_t *a = open_new (h), *b = open_new (h);
     unsigned before = requests (h);
 
@@ -419,7 +409,7 @@ static void test_changed (void)
     int calls = 0, errnum = 0;
 
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     idt_document_t *a = open_new (h), *b = open_new (h);
     idt_document_set_changed (b, count_cb, &calls);
     make (a, 5);
@@ -442,7 +432,7 @@ static void test_changed (void)
 static void test_lost_events (void)
 {
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     idt_document_t *a = open_new (h), *b = open_new (h);
 
     LOCKED (o->mute = true);
@@ -486,7 +476,7 @@ static void test_repeats (void)
     int calls = 0;
 
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     idt_document_t *d = open_new (h);
     idt_document_set_changed (d, count_cb, &calls);
     LOCKED ((o->fail = 3, o->errnum = EAGAIN));
@@ -508,7 +498,7 @@ static void test_repeats (void)
 static void test_refused (void)
 {
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     idt_document_t *a = open_new (h), *b = open_new (h);
 
     LOCKED ((o->fail = 1, o->errnum = EINVAL));
@@ -537,7 +527,7 @@ static void test_refused (void)
 static void test_reconnect (void)
 {
     start ();
-    idt_t *h = connect_new ();
+    idt_t *h = test_server_open (server);
     idt_document_t *d = open_new (h);
 
     make (d, 10);
@@ -550,7 +540,7 @@ static void test_reconnect (void)
     idt_document_attach (d, NULL);
     idt_close (h);
     make (d, 10);
-    h = connect_new ();
+    h = test_server_open (server);
     ok (idt_document_attach (d, h) == 0 && idt_document_settle (d, WAIT_MS) == 0 && o->n == 2,
         "on a new connection the session continues, and no range is ordered twice");
     struct idcomp_uuid again = uuid_of (d, -10);
@@ -596,7 +586,7 @@ static void reconnect (struct world *w, struct client *c)
     if (c->d)
         idt_document_attach (c->d, NULL);
     idt_close (c->h);
-    c->h = connect_new ();
+    c->h = test_server_open (server);
     idt_set_lost (c->h, lost_cb, &ignored);
     if (idt_set_reactor (c->h, w->r) < 0 || (c->d && idt_document_attach (c->d, c->h) < 0))
         bail_out ("attach");

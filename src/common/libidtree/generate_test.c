@@ -2,32 +2,25 @@
  * Copyright idtree contributors */
 
 /* generate_test.c - FLUIDs in blocks: valid responses give ids, and invalid ones are refused */
-#include <endian.h>
 #include <errno.h>
-#include <string.h>
 
 #include <idtree/generate.h>
 
+#include "libfluid/block.h"
 #include "test/test_server.h"
 #include "test/tap.h"
-
-struct run {
-    fluid_t first;
-    uint32_t n;
-};
 
 static fluid_t ids[IDT_FLUID_MAX_COUNT];
 
 /* From now on fluid.block is answered with these runs, and 'extra' more bytes. 'n' < 0: with a valid response. */
-static void answer_with (idt_t *h, const struct run *runs, int n, size_t extra)
+static void answer_with (idt_t *h, const struct id_run *runs, int n, size_t extra)
 {
     uint8_t buf[256] = { 0 };
 
-    for (int i = 0; i < n; i++) {
-        memcpy (buf + 12 * i, &(uint64_t){ htobe64 (runs[i].first) }, 8);
-        memcpy (buf + 12 * i + 8, &(uint32_t){ htobe32 (runs[i].n) }, 4);
-    }
-    idt_future_t *f = idt_rpc_raw (h, "test.fluid", n < 0 ? NULL : buf, n < 0 ? 0 : 12 * n + extra, IDT_NODEID_ANY, 0);
+    for (int i = 0; i < n; i++)
+        block_put_run (buf + i * BLOCK_RUN_SIZE, runs[i]);
+    idt_future_t *f = idt_rpc_raw (h, "test.fluid", n < 0 ? NULL : buf, n < 0 ? 0 : n * BLOCK_RUN_SIZE + extra,
+                                   IDT_NODEID_ANY, 0);
     if (!f || idt_rpc_get (f, NULL) < 0)
         bail_out ("test.fluid");
     idt_future_destroy (f);
@@ -85,7 +78,7 @@ static void test_limits (idt_t *h)
         "a request for too many ids fails with EINVAL");
 }
 
-static bool refused (idt_t *h, const struct run *runs, int n, size_t extra)
+static bool refused (idt_t *h, const struct id_run *runs, int n, size_t extra)
 {
     fluid_t got[8] = { 0 };
 
@@ -101,38 +94,36 @@ static void test_bad (idt_t *h)
     const fluid_t base = UINT64_C (1) << 60;
     fluid_t got[4];
 
-    answer_with (h, (struct run[]){ { base, 4 } }, 1, 0);
+    answer_with (h, (struct id_run[]){ { base, 4 } }, 1, 0);
     ok (idt_fluid_generate (h, 4, got) == 0 && got[0] == base && got[3] == base + 3,
         "a response with one run is accepted");
-    ok (refused (h, (struct run[]){ { base, 4 } }, 1, 0), "the same run again is refused");
-    ok (refused (h, (struct run[]){ { base + 3, 4 } }, 1, 0), "a run that overlaps the run before is refused");
-    ok (refused (h, (struct run[]){ { base + 4, 3 } }, 1, 0), "one id too few is refused");
-    ok (refused (h, (struct run[]){ { base + 4, 5 } }, 1, 0), "one id too many is refused");
-    ok (refused (h, (struct run[]){ { base + 4, UINT32_MAX } }, 1, 0), "a count of UINT32_MAX is refused");
-    ok (refused (h, (struct run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0), "an empty run is refused");
-    ok (refused (h, (struct run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0), "an empty run at the end is refused");
-    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 7, 2 } }, 2, 0), "runs in decreasing order are refused");
-    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0), "runs that overlap are refused");
-    ok (refused (h, (struct run[]){ { base + 1022, 4 } }, 1, 0), "a run beyond its millisecond is refused");
-    ok (refused (h, (struct run[]){ { UINT64_MAX - 1, 4 } }, 1, 0), "a run beyond 64 bits is refused");
-    ok (refused (h, (struct run[]){ { base + 4, 4 } }, 1, 1), "an extra byte is refused");
+    ok (refused (h, (struct id_run[]){ { base, 4 } }, 1, 0), "the same run again is refused");
+    ok (refused (h, (struct id_run[]){ { base + 3, 4 } }, 1, 0), "a run that overlaps the run before is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 3 } }, 1, 0), "one id too few is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 5 } }, 1, 0), "one id too many is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, UINT32_MAX } }, 1, 0), "a count of UINT32_MAX is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0), "an empty run is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0), "an empty run at the end is refused");
+    ok (refused (h, (struct id_run[]){ { base + 9, 2 }, { base + 7, 2 } }, 2, 0),
+        "runs in decreasing order are refused");
+    ok (refused (h, (struct id_run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0), "runs that overlap are refused");
+    ok (refused (h, (struct id_run[]){ { base + 1022, 4 } }, 1, 0), "a run beyond its millisecond is refused");
+    ok (refused (h, (struct id_run[]){ { UINT64_MAX - 1, 4 } }, 1, 0), "a run beyond 64 bits is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 4 } }, 1, 1), "an extra byte is refused");
     ok (refused (h, NULL, 0, 11), "a response shorter than a run is refused");
     ok (refused (h, NULL, 0, 0), "an empty response is refused");
-    answer_with (h, (struct run[]){ { base + 1020, 2 }, { base + 1022, 1 }, { base + 1023, 1 } }, 3, 0);
+    answer_with (h, (struct id_run[]){ { base + 1020, 2 }, { base + 1022, 1 }, { base + 1023, 1 } }, 3, 0);
     ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023, "several valid runs are accepted");
-    answer_with (h, (struct run[]){ { UINT64_MAX - 3, 4 } }, 1, 0);
+    answer_with (h, (struct id_run[]){ { UINT64_MAX - 3, 4 } }, 1, 0);
     ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == UINT64_MAX, "the largest id is accepted");
-    ok (refused (h, (struct run[]){ { 5, 4 } }, 1, 0), "after the largest id each further one is refused");
+    ok (refused (h, (struct id_run[]){ { 5, 4 } }, 1, 0), "after the largest id each further one is refused");
 }
 
 int main (int argc, char *argv[])
 {
     struct test_server *s = test_server_create (0);
-    idt_error_t error;
-    idt_t *h = idt_open (test_server_uri (s), &error);
+    idt_t *h = test_server_open (s);
 
-    if (!h)
-        bail_out (error.text);
     test_good (h);
     test_async (h);
     test_limits (h);

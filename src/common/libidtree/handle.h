@@ -40,9 +40,9 @@
 
 #define RPC_TYPED 0x100 /* a call of this library's own functions: it may reconnect (enum idt_rpc_flag) */
 
-/* Matchtags in use, and the item that waits for each. An all-zero struct is an empty table. Tags are 1, 2, 3, ... modulo
- * 2^32, without 0 and without those in use. So a tag is not reused for a long time, and a late response to a removed tag
- * finds no item.
+/* Matchtags in use, and the item that waits for each. An all-zero struct is an empty table. Tags are 1, 2, 3, ...
+ * modulo 2^32, without 0 and without those in use. So a tag is not reused for a long time, and a late response to a
+ * removed tag finds no item.
  */
 #define MATCHTAG_TABLE_MAX (1U << 20) /* tags in use at a time */
 

@@ -48,19 +48,9 @@ int __wrap_madvise (void *p, size_t size, int advice)
     return -1;
 }
 
-static idt_t *open_handle (struct test_server *s)
-{
-    idt_error_t error;
-    idt_t *h = idt_open (test_server_uri (s), &error);
-
-    if (!h)
-        bail_out (error.text);
-    return h;
-}
-
 static idt_t *open_prefetching (struct test_server *s)
 {
-    idt_t *h = open_handle (s);
+    idt_t *h = test_server_open (s);
 
     if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0)
         bail_out ("idt_fluid_prefetch");
@@ -143,7 +133,7 @@ static void test_mixed (struct test_server *s)
 
 static void test_age (struct test_server *s)
 {
-    idt_t *h = open_prefetching (s), *other = open_handle (s);
+    idt_t *h = open_prefetching (s), *other = test_server_open (s);
     fluid_t first = one (h);
     fluid_t made = one (other);
 
@@ -231,7 +221,7 @@ static void test_refused (struct test_server *s)
 /* A guest that may not request this many ids at a time. */
 static void test_too_many (struct test_server *s)
 {
-    idt_t *h = open_handle (s);
+    idt_t *h = test_server_open (s);
 
     ask (h, "test.refuse", "{\"n\":1,\"errnum\":1}");
     if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0 || one (h) == 0)
@@ -249,7 +239,7 @@ static void test_too_many (struct test_server *s)
 
 static void test_silent (struct test_server *s)
 {
-    idt_t *h = open_handle (s);
+    idt_t *h = test_server_open (s);
 
     ask (h, "test.refuse", "{\"n\":1,\"errnum\":0}");
     if (idt_fluid_prefetch (h, MOST, 20) < 0)
@@ -285,7 +275,7 @@ static void test_lost (struct test_server *s)
 
 static void test_lost_request (struct test_server *s)
 {
-    idt_t *h = open_handle (s);
+    idt_t *h = test_server_open (s);
 
     ask (h, "test.refuse", "{\"n\":1,\"errnum\":0}");
     if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0)
@@ -353,7 +343,7 @@ static bool not_again (void *arg)
 
 static void test_interrupt (struct test_server *s)
 {
-    idt_t *h = open_handle (s);
+    idt_t *h = test_server_open (s);
     int asked = 0;
 
     sigaction (SIGALRM, &(struct sigaction){ .sa_handler = nothing }, NULL);
@@ -371,7 +361,7 @@ static void test_interrupt (struct test_server *s)
     ok (one (h) == 0 && errno == EINTR && asked == 2, "without signals the callback is called, too");
     idt_set_interrupt (h, NULL, NULL);
     idt_close (h);
-    h = open_handle (s);
+    h = test_server_open (s);
     ask (h, "test.refuse", "{\"n\":0,\"errnum\":0}");
     ok (one (h) > 0, "other handles still work");
     idt_close (h);
@@ -381,7 +371,7 @@ static void test_interrupt (struct test_server *s)
 
 static void test_limits (struct test_server *s)
 {
-    idt_t *h = open_handle (s), *inlined = idt_handle_create (&(struct idt_transport){ .destroy = free }, NULL);
+    idt_t *h = test_server_open (s), *inlined = idt_handle_create (&(struct idt_transport){ .destroy = free }, NULL);
     fluid_t last, ids[MOST];
 
     ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT + 1, 1) < 0 && errno == EINVAL,
