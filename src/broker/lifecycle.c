@@ -69,11 +69,18 @@ enum broker_exit broker_exit_of (int errnum)
 
 /* --- reports ------------------------------------------------------------------------------------------------- */
 
+/* Seconds until a broker that starts gives up, or reports what it waits for. */
 static double patience (const struct lifecycle *l)
 {
     if (l->join_timeout > 0)
         return l->join_timeout;
     return l->waits ? WAITS_ON_S : WAITS_S;
+}
+
+static void set_timer (struct lifecycle *l, double ms)
+{
+    idt_timer_watcher_reset (l->timer, ms, 0.);
+    idt_watcher_start (l->timer);
 }
 
 static const char *why_not_joined (struct lifecycle *l, idt_error_t *err)
@@ -96,8 +103,7 @@ static void say_waits (struct lifecycle *l, const char *module)
                     topo_parent (l->conf.broker->boot->topo, l->conf.broker->rank),
                     attr_get (l->conf.broker->attrs, "tbon.parent-endpoint", NULL), why_not_joined (l, &err));
     l->waits = true;
-    idt_timer_watcher_reset (l->timer, patience (l) * 1E3, 0.);
-    idt_watcher_start (l->timer);
+    set_timer (l, patience (l) * 1E3);
 }
 
 /* A refused broker tries again without end, several times a second, at one ancestor or several. The time between two
@@ -171,6 +177,9 @@ static void start_command (struct lifecycle *l)
     }
 }
 
+/* When the quorum is reached, start rank 0's command, once. If the launcher starts all ranks together and restarts none,
+ * rank 0 is not up before that, and gives up after broker.join-timeout.
+ */
 static void check_complete (struct lifecycle *l)
 {
     if (l->conf.broker->rank != 0 || l->state != STATE_RUN
@@ -206,8 +215,7 @@ static void enter_cleanup (struct lifecycle *l)
     else
         overlay_stop_children (l->conf.overlay);
     command_kill (l->command, SIGTERM);
-    idt_timer_watcher_reset (l->timer, l->shutdown_timeout * 1E3, 0.);
-    idt_watcher_start (l->timer);
+    set_timer (l, l->shutdown_timeout * 1E3);
     lifecycle_child (l);
 }
 
@@ -218,8 +226,7 @@ static void enter_shutdown (struct lifecycle *l)
     while (modules_turn (l->conf.modules))
         ;
     overlay_goodbye (l->conf.overlay);
-    idt_timer_watcher_reset (l->timer, l->shutdown_timeout * 1E3 / 2, 0.);
-    idt_watcher_start (l->timer);
+    set_timer (l, l->shutdown_timeout * 1E3 / 2);
     if (!overlay_has_parent (l->conf.overlay) && !overlay_is_leaving (l->conf.overlay))
         input (l, STATE_LEFT);
 }
@@ -239,8 +246,7 @@ static void tell_waiting (struct lifecycle *l)
 static void end_when_read (struct lifecycle *l)
 {
     if (usock_unread (l->conf.local) && clock_s (CLOCK_MONOTONIC) < l->since + READ_S) {
-        idt_timer_watcher_reset (l->timer, READ_TURN_MS, 0.);
-        idt_watcher_start (l->timer);
+        set_timer (l, READ_TURN_MS);
         return;
     }
     tell_waiting (l); /* requests that arrived in the meantime */
@@ -258,7 +264,7 @@ static void enter_exit (struct lifecycle *l)
 
 static void move_to (struct lifecycle *l, enum state next)
 {
-    static void (*const enter[]) (struct lifecycle * l) = {
+    static void (*const enter[]) (struct lifecycle *) = {
         [STATE_RUN] = enter_run,
         [STATE_CLEANUP] = enter_cleanup,
         [STATE_SHUTDOWN] = enter_shutdown,
@@ -282,6 +288,7 @@ static void input (struct lifecycle *l, enum state_input in)
 
 /* --- a start that fails -------------------------------------------------------------------------------------- */
 
+/* Print 'why' on stderr, stop, and exit with the code for 'errnum'. */
 static void give_up (struct lifecycle *l, int errnum, const char *why)
 {
     fprintf (stderr, "idtree-broker: %s\n", why);
@@ -289,7 +296,8 @@ static void give_up (struct lifecycle *l, int errnum, const char *why)
     lifecycle_begin_stop (l, "a failure");
 }
 
-static void cannot_start (struct lifecycle *l, int errnum, const char *fmt, ...)
+/* The same, unless the broker is already up or stops. */
+__attribute__ ((format (printf, 3, 4))) static void cannot_start (struct lifecycle *l, int errnum, const char *fmt, ...)
 {
     char why[1024];
     va_list ap;
@@ -302,6 +310,7 @@ static void cannot_start (struct lifecycle *l, int errnum, const char *fmt, ...)
     give_up (l, errnum, why);
 }
 
+/* The parent refused the broker, or did not answer. */
 static void join_failed (struct lifecycle *l, int errnum)
 {
     const char *parent = attr_get (l->conf.broker->attrs, "tbon.parent-endpoint", NULL);
@@ -443,6 +452,7 @@ void lifecycle_leave (struct lifecycle *l, enum broker_exit exit, const char *wh
     lifecycle_stop (l, why);
 }
 
+/* In state join: enter state run if the parent has accepted the broker and all modules run, or give up if one failed. */
 static void check_start (struct lifecycle *l)
 {
     if (l->state != STATE_JOIN)
