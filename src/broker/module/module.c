@@ -228,11 +228,11 @@ static void unlist (struct module *m)
 static void leave (struct module *m)
 {
     if (!m->left_behind && m->left) {
-        absents_add_new (m->ms->absents, m->name, m->left, m->left_size);
+        module_handovers_add_new (m->ms->handovers, m->name, m->left, m->left_size);
         m->left = NULL;
     }
     else
-        absents_resume (m->ms->absents, m->name);
+        module_handovers_resume (m->ms->handovers, m->name);
 }
 
 void module_forget (struct module *m)
@@ -286,7 +286,7 @@ void module_started (struct module *m, int errnum, const char *text)
     assert (ms && !m->left_behind);
     m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
     if (errnum == 0)
-        absents_end (ms->absents, m->name);
+        module_handovers_end (ms->handovers, m->name);
     free (m->kept_copy); /* no longer used after init */
     m->kept_copy = NULL;
     if (!m->loader) {
@@ -315,7 +315,7 @@ static int start (struct module *m, idt_error_t *errp)
 /* Get the handover of the last load. A thread gets a copy, because it may be left behind before it has started. */
 static int get_kept (struct module *m)
 {
-    m->kept = absents_pause (m->ms->absents, m->name, &m->kept_size);
+    m->kept = module_handovers_pause (m->ms->handovers, m->name, &m->kept_size);
     if (!m->threaded || !m->kept)
         return 0;
     if (!(m->kept_copy = malloc (m->kept_size)))
@@ -332,7 +332,7 @@ static int load (struct module *m, const char *path, const char *name, int argc,
         int saved_errno = errno;
 
         router_peer_remove (m->ms->conf.router, &m->own);
-        absents_resume (m->ms->absents, m->name);
+        module_handovers_resume (m->ms->handovers, m->name);
         return errset (saved_errno);
     }
     return 0;
@@ -346,7 +346,7 @@ static void add (struct module *m)
 
     zlistx_add_end (ms->list, m);
     if (m->status != MODULE_STARTING)
-        absents_end (ms->absents, m->name);
+        module_handovers_end (ms->handovers, m->name);
     snprintf (topic, sizeof (topic), "%s.stats-clear", m->name);
     event_subscribe (ms->conf.event, m->peer, (struct idt_cred){ ms->owner, IDT_ROLE_OWNER }, topic);
     log_printf (ms->conf.log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
@@ -535,7 +535,7 @@ struct modules *modules_create (const struct modules_conf *conf, idt_error_t *er
     struct modules *ms = calloc (1, sizeof (*ms));
 
     if (!ms || !(ms->list = zlistx_new ())
-        || !(ms->absents = absents_create (conf->reactor, conf->router, conf->rank))) {
+        || !(ms->handovers = module_handovers_create (conf->reactor, conf->router, conf->rank))) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -556,9 +556,9 @@ void modules_stop (struct modules *ms)
 {
     struct module *m;
 
-    if (!ms->absents)
+    if (!ms->handovers)
         return;
-    absents_stop (ms->absents);
+    module_handovers_stop (ms->handovers);
     while ((m = zlistx_last (ms->list))) {
         bool threaded = m->threaded;
 
@@ -584,7 +584,7 @@ void modules_destroy (struct modules *ms)
     if (!ms)
         return;
     modules_stop (ms);
-    absents_destroy (ms->absents);
+    module_handovers_destroy (ms->handovers);
     close_builtin (ms);
     zlistx_destroy (&ms->list);
     free (ms);

@@ -85,7 +85,7 @@ struct modules {
     struct modules_conf conf;
     zlistx_t *list;
     struct module *builtin;
-    struct absents *absents;
+    struct module_handovers *handovers;
     TAILQ_HEAD (, module) active;
     uint32_t owner;    /* user id of the instance owner */
     uint64_t seed;     /* of the keys of requesters */

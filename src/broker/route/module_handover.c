@@ -30,7 +30,7 @@ struct handover_waiting {
 
 struct module_handover {
     struct peer peer;
-    struct absents *as;
+    struct module_handovers *as;
     char name[64 + 1];
     void *data;
     size_t size;
@@ -38,7 +38,7 @@ struct module_handover {
     size_t count, bytes;
 };
 
-struct absents {
+struct module_handovers {
     struct router *router;
     uint32_t rank;
     idt_watcher_t *timer;
@@ -60,7 +60,7 @@ static void fail (struct module_handover *a, const idt_msg_t *request, int errnu
     router_response_new (a->as->router, &a->peer, msg);
 }
 
-static void fail_absent (struct module_handover *a, const idt_msg_t *request)
+static void fail_not_loaded (struct module_handover *a, const idt_msg_t *request)
 {
     idt_error_t error;
 
@@ -135,14 +135,14 @@ static int module_handover_send (void *arg, const idt_msg_t *msg)
     if (router_is_disconnect (msg))
         forget_from (a, msg);
     else if (a->as->stopped)
-        fail_absent (a, msg);
+        fail_not_loaded (a, msg);
     else
         hold (a, msg);
     return 0;
 }
 
 /* Fail the requests whose deadline has passed, or all requests if this broker is stopping. */
-static void fail_late (struct absents *as)
+static void fail_late (struct module_handovers *as)
 {
     double t = clock_s (CLOCK_MONOTONIC_COARSE);
     size_t left = 0;
@@ -153,7 +153,7 @@ static void fail_late (struct absents *as)
 
         while ((w = TAILQ_FIRST (&a->waiting)) && (as->stopped || w->until <= t)) {
             const idt_msg_t *msg = take (a, w);
-            fail_absent (a, msg);
+            fail_not_loaded (a, msg);
             idt_msg_unref (msg);
         }
         left += a->count;
@@ -179,7 +179,7 @@ static void module_handover_destroy (struct module_handover *a)
     free (a);
 }
 
-static struct module_handover *find (struct absents *as, const char *name)
+static struct module_handover *find (struct module_handovers *as, const char *name)
 {
     for (size_t i = 0; i < as->n; i++)
         if (strcmp (as->list[i]->name, name) == 0)
@@ -187,7 +187,7 @@ static struct module_handover *find (struct absents *as, const char *name)
     return NULL;
 }
 
-static struct module_handover *module_handover_create (struct absents *as, const char *name)
+static struct module_handover *module_handover_create (struct module_handovers *as, const char *name)
 {
     struct module_handover *a = calloc (1, sizeof (*a));
 
@@ -206,7 +206,7 @@ static struct module_handover *module_handover_create (struct absents *as, const
     return a;
 }
 
-void absents_add_new (struct absents *as, const char *name, void *data, size_t size)
+void module_handovers_add_new (struct module_handovers *as, const char *name, void *data, size_t size)
 {
     struct module_handover *a = as->n < MODULE_HANDOVER_MAX ? module_handover_create (as, name) : NULL;
 
@@ -220,7 +220,7 @@ void absents_add_new (struct absents *as, const char *name, void *data, size_t s
     assert (as->n <= MODULE_HANDOVER_MAX);
 }
 
-const void *absents_pause (struct absents *as, const char *name, size_t *size)
+const void *module_handovers_pause (struct module_handovers *as, const char *name, size_t *size)
 {
     struct module_handover *a = find (as, name);
 
@@ -231,7 +231,7 @@ const void *absents_pause (struct absents *as, const char *name, size_t *size)
     return a->data;
 }
 
-void absents_resume (struct absents *as, const char *name)
+void module_handovers_resume (struct module_handovers *as, const char *name)
 {
     struct module_handover *a = find (as, name);
 
@@ -239,7 +239,7 @@ void absents_resume (struct absents *as, const char *name)
         router_service_add (as->router, a->name, &a->peer);
 }
 
-void absents_end (struct absents *as, const char *name)
+void module_handovers_end (struct module_handovers *as, const char *name)
 {
     struct module_handover *a = find (as, name);
     size_t i = 0;
@@ -255,7 +255,7 @@ void absents_end (struct absents *as, const char *name)
     module_handover_destroy (a);
 }
 
-void absents_stop (struct absents *as)
+void module_handovers_stop (struct module_handovers *as)
 {
     as->stopped = true;
     fail_late (as);
@@ -263,13 +263,13 @@ void absents_stop (struct absents *as)
 
 /* --- life ------------------------------------------------------------------------------------------------ */
 
-struct absents *absents_create (idt_reactor_t *r, struct router *router, uint32_t rank)
+struct module_handovers *module_handovers_create (idt_reactor_t *r, struct router *router, uint32_t rank)
 {
-    struct absents *as = calloc (1, sizeof (*as));
+    struct module_handovers *as = calloc (1, sizeof (*as));
 
     if (!as)
         return NULL;
-    *as = (struct absents){ .router = router, .rank = rank };
+    *as = (struct module_handovers){ .router = router, .rank = rank };
     if (!(as->timer = idt_timer_watcher_create (r, PERIOD_MS, PERIOD_MS, timer_cb, as))) {
         free (as);
         return NULL;
@@ -277,7 +277,7 @@ struct absents *absents_create (idt_reactor_t *r, struct router *router, uint32_
     return as;
 }
 
-void absents_destroy (struct absents *as)
+void module_handovers_destroy (struct module_handovers *as)
 {
     if (!as)
         return;

@@ -27,29 +27,29 @@
 #define MODULE_HANDOVER_MAX_BYTES (4 << 20)
 #define MODULE_HANDOVER_MAX 64 /* modules */
 
-struct absents;
+struct module_handovers;
 
 /* 'rank' is this broker's, for messages.  Returns NULL with errno ENOMEM. */
-struct absents *absents_create (idt_reactor_t *r, struct router *router, uint32_t rank);
-void absents_destroy (struct absents *as);
+struct module_handovers *module_handovers_create (idt_reactor_t *r, struct router *router, uint32_t rank);
+void module_handovers_destroy (struct module_handovers *as);
 
 /* Stand in for a module that was removed from the router.  'data' is its handover and is stolen.  If memory or
  * MODULE_HANDOVER_MAX does not allow it, the handover is freed.
  */
-void absents_add_new (struct absents *as, const char *name, void *data, size_t size);
+void module_handovers_add_new (struct module_handovers *as, const char *name, void *data, size_t size);
 
-/* Release the service because the module is being loaded.  Returns its handover, borrowed until absents_end () or
- * absents_resume (), or NULL if it left none.
+/* Release the service because the module is being loaded.  Returns its handover, borrowed until module_handovers_end () or
+ * module_handovers_resume (), or NULL if it left none.
  */
-const void *absents_pause (struct absents *as, const char *name, size_t *size);
+const void *module_handovers_pause (struct module_handovers *as, const char *name, size_t *size);
 
-/* absents_end (): the module runs; the waiting requests are routed to it.  absents_resume (): the module failed to
+/* module_handovers_end (): the module runs; the waiting requests are routed to it.  module_handovers_resume (): the module failed to
  * start; stand in for it again.
  */
-void absents_end (struct absents *as, const char *name);
-void absents_resume (struct absents *as, const char *name);
+void module_handovers_end (struct module_handovers *as, const char *name);
+void module_handovers_resume (struct module_handovers *as, const char *name);
 
 /* No module will be loaded from now on: fail all waiting and all further requests immediately. */
-void absents_stop (struct absents *as);
+void module_handovers_stop (struct module_handovers *as);
 
 #endif /* BROKER_MODULE_HANDOVER_H */

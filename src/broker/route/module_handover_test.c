@@ -20,7 +20,7 @@ struct world {
     struct topo *topo;
     idt_reactor_t *reactor;
     struct router *r;
-    struct absents *as;
+    struct module_handovers *as;
     struct fake parent, child, client, greedy, module;
 };
 
@@ -49,14 +49,14 @@ static struct world *world_create (void)
     struct world *w = calloc (1, sizeof (*w));
 
     if (!(w->reactor = idt_reactor_create ()) || !(w->topo = topo_create ("kary:2", 7, NULL))
-        || !(w->r = router_create (1, w->topo, 100)) || !(w->as = absents_create (w->reactor, w->r, 1)))
+        || !(w->r = router_create (1, w->topo, 100)) || !(w->as = module_handovers_create (w->reactor, w->r, 1)))
         bail_out ("no world");
     add (w, &w->parent, PEER_PARENT, "00000001", 0);
     add (w, &w->child, PEER_CHILD, "00000002", 3);
     add (w, &w->client, PEER_CLIENT, "00000003", 0);
     add (w, &w->greedy, PEER_CLIENT, "00000004", 0);
     add (w, &w->module, PEER_MODULE, "00000005", 0);
-    absents_add_new (w->as, "fluid", strdup ("past"), 5);
+    module_handovers_add_new (w->as, "fluid", strdup ("past"), 5);
     return w;
 }
 
@@ -66,7 +66,7 @@ static void world_destroy (struct world *w)
 
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         router_peer_remove (w->r, &all[i]->peer);
-    absents_destroy (w->as);
+    module_handovers_destroy (w->as);
     router_destroy (w->r);
     topo_destroy (w->topo);
     idt_reactor_destroy (w->reactor);
@@ -101,16 +101,16 @@ static void test_waits (void)
     ok (w->parent.count == 1 && w->parent.tag == 3, "a request of a broker's module is passed on");
     ok (router_service_add (w->r, "fluid", &w->greedy.peer) < 0 && errno == EEXIST,
         "a client cannot take over the service");
-    const char *left = absents_pause (w->as, "fluid", &size);
+    const char *left = module_handovers_pause (w->as, "fluid", &size);
     ok (left && size == 5 && strcmp (left, "past") == 0, "the reloaded module gets the handover of the previous one");
-    absents_resume (w->as, "fluid");
+    module_handovers_resume (w->as, "fluid");
     ask (w, &w->client, 4, 0, 0);
     ok (w->client.count == 0 && w->parent.count == 1, "if the module fails to start, all is as before");
-    absents_pause (w->as, "fluid", &size);
+    module_handovers_pause (w->as, "fluid", &size);
     router_service_add (w->r, "fluid", &w->module.peer);
-    absents_end (w->as, "fluid");
+    module_handovers_end (w->as, "fluid");
     ok (w->module.count == 3 && w->module.tag == 4, "if it starts, it gets all waiting requests in order");
-    ok (!absents_pause (w->as, "fluid", &size), "the handover is used up");
+    ok (!module_handovers_pause (w->as, "fluid", &size), "the handover is used up");
     ask (w, &w->client, 5, 0, 0);
     ok (w->module.count == 4, "further requests go to the module");
     world_destroy (w);
@@ -129,7 +129,7 @@ static void test_bounds (void)
     ask (w, &w->client, 2, 0, MODULE_HANDOVER_MAX_BYTES);
     ok (w->client.count == 1 && w->client.errnum == EAGAIN, "the bytes of waiting requests are limited");
     router_peer_remove (w->r, &w->greedy.peer);
-    absents_stop (w->as);
+    module_handovers_stop (w->as);
     ok (w->greedy.count == 10 && w->client.count == 2 && w->client.tag == 1 && strstr (w->client.text, "stopping"),
         "requests of a disconnected client are dropped; at the end the others fail: %s", w->client.text);
     ask (w, &w->client, 3, 0, 0);
