@@ -47,9 +47,9 @@ static int run_get (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
     const char *name = cmd->argv[0], *value;
-    idt_future_t *f = ask_send (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", name));
+    idt_future_t *f = ask_attr (cmd, o.rank, name);
 
-    if (idt_future_errnum (ask_ready (cmd, f, name)) == ENOENT)
+    if (idt_future_errnum (f) == ENOENT)
         cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
     if (idt_rpc_get_unpack (ask_wait (cmd, f, name), "{s:s}", "value", &value) < 0)
         cmd_die (cmd, "%s: the answer has no value", name);
@@ -101,7 +101,7 @@ static int compare (const void *a, const void *b)
 /* Between list and get an attribute may be removed, and some have no value. */
 static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
 {
-    idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
+    idt_future_t *f = ask_attr (cmd, rank, name);
     const char *value;
 
     if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)

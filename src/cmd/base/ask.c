@@ -371,6 +371,11 @@ void ask_print_lines (const struct cmd *cmd, const json_t *array)
         ask_print (cmd, one);
 }
 
+idt_future_t *ask_attr (struct cmd *cmd, uint32_t nodeid, const char *name)
+{
+    return ask_ready (cmd, ask_send (cmd, "attr.get", nodeid, json_pack ("{s:s}", "name", name)), name);
+}
+
 /* --- many ranks ------------------------------------------------------------------------------ */
 
 bool ranks_are_many (const char *text)
@@ -389,14 +394,13 @@ static bool names (const char *text, uint32_t rank)
 static uint32_t check (struct cmd *cmd, const char *text)
 {
     char quoted[CMD_QUOTE_MAX];
-    uint32_t size, last = 0;
+    uint32_t last = 0;
     int any = strcmp (text, "all") ? ranges_last (text, &last) : 1;
 
     if (any <= 0)
         cmd_usage (cmd, "'%s': ranks such as 0-3,17 are needed, or all", cmd_quote (text, strlen (text), quoted));
-    if (idt_get_size (ask_connect_for (cmd, last), &size) < 0)
-        cmd_die (cmd, "size: %s", strerror (errno));
-    return size;
+    ask_connect_for (cmd, last);
+    return get_size (cmd);
 }
 
 struct ranks ranks_read (struct cmd *cmd, const char *text)

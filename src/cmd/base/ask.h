@@ -121,6 +121,9 @@ json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what);
  */
 json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request, const char *what);
 
+/* Ask a rank for an attribute, and wait as ask_ready () does.  The answer has a "value". */
+idt_future_t *ask_attr (struct cmd *cmd, uint32_t nodeid, const char *name);
+
 /* Digits of real numbers, for jansson: few enough that rounding errors do not show (0.3, and not 0.30000000000000004).
  */
 #define ASK_REALS JSON_REAL_PRECISION (15)

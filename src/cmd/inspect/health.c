@@ -57,8 +57,7 @@ static int nobody_json (const struct cmd *cmd, const char *why)
 
 static uint32_t get_rank (struct cmd *cmd)
 {
-    idt_future_t *f = ask_wait (cmd, ask_send (cmd, "attr.get", IDT_NODEID_ANY, json_pack ("{s:s}", "name", "rank")),
-                                "rank");
+    idt_future_t *f = ask_wait (cmd, ask_attr (cmd, IDT_NODEID_ANY, "rank"), "rank");
     const char *value;
     uint64_t rank;
 
@@ -73,8 +72,7 @@ static uint32_t get_rank (struct cmd *cmd)
 /* Returns 0 (unknown) if fluid was never loaded. */
 static uint64_t get_lease_ms (struct cmd *cmd, uint32_t rank)
 {
-    idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", "fluid.lease")),
-                                 "fluid.lease");
+    idt_future_t *f = ask_attr (cmd, rank, "fluid.lease");
     const char *value;
     uint64_t ms = 0;
 
