@@ -72,7 +72,8 @@ test_expect_success 'a long line is cut, and the log contains no control charact
 csi=$(printf '\302\233')
 test_expect_success 'control characters from clients reach neither a terminal nor the stderr of a broker' '
     at 1 idtree logger -s err "log ${csi}31m" && at 1 idtree dmesg >log && grep "log ??31m" log && { at 2 idtree event sub -c 2 ctl. >got & } && sub=$! && wait_subscribers 2 1 &&
-    idtree event pub "ctl.$(printf "\033[2J")" "{\"a\":\"${csi}2J\"}" && { at 2 idtree event sub -c 1 --json ctl. >json & } && subjson=$! && wait_subscribers 2 2 &&
+    idtree event pub "ctl.$(printf "\033[2J")" "{\"a\":\"${csi}2J\"}" &&
+    wait_until "the first event has arrived" test -s got && { at 2 idtree event sub -c 1 --json ctl. >json & } && subjson=$! && wait_subscribers 2 2 &&
     idtree event pub "ctl.x" "{\"a\":\"${csi}2J$(printf "\177")\"}" && wait $sub && wait $subjson && cat got json && grep "x1b.2J.*xc2.x9b2J" got &&
     grep "u009b2J.u007f" json && ! cat log got json | LC_ALL=C grep -a "$(printf "\033")" && ! cat log got json | LC_ALL=C grep -aF "$csi" &&
     idtree start sh -c "idtree logger -s err \"log ${csi}31m\"" 2>err && grep "log ??31m" err &&
