@@ -75,6 +75,13 @@ __attribute__ ((unused, noreturn)) static void bail_out (const char *why)
     exit (EXIT_FAILURE);
 }
 
+/* Stop the program unless a step that a test needs, such as an allocation, succeeds. */
+__attribute__ ((unused)) static void tap_must (bool good)
+{
+    if (!good)
+        bail_out ("no memory");
+}
+
 /* Far longer than anything that a test waits for takes, also on a busy machine and under sanitizers. */
 #define TAP_WAIT_S 300
 

@@ -21,20 +21,13 @@ struct fork_guard {
     pid_t pid;
 };
 
-static inline bool fork_guard_wipe (void *pages, size_t size)
-{
-#ifdef MADV_WIPEONFORK
-    return madvise (pages, size, MADV_WIPEONFORK) == 0;
-#else
-    (void)pages, (void)size;
-    return false;
-#endif
-}
-
 /* Bind 'guard' to the calling process. 'guard' must be at the start of pages of 'size' bytes. */
 static inline void fork_guard_arm (struct fork_guard *guard, size_t size)
 {
-    *guard = (struct fork_guard){ true, fork_guard_wipe (guard, size), getpid () };
+    *guard = (struct fork_guard){ .armed = true, .pid = getpid () };
+#ifdef MADV_WIPEONFORK
+    guard->wiped_by_kernel = madvise (guard, size, MADV_WIPEONFORK) == 0;
+#endif
 }
 
 static inline bool fork_guard_is_child (const struct fork_guard *guard)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 #include "libutil/text.h"
 
 /* --- UTF-8 ------------------------------------------------------------------------------------------------------ */
@@ -111,60 +112,45 @@ int ranges_each (const char *text, ranges_each_f each, void *arg)
     return *s || s[-1] == ',' ? errset (EINVAL) : 1;
 }
 
-struct wanted_range {
-    uint32_t n;
-    bool found;
+struct summary {
+    uint64_t n, end; /* set by the caller */
+    bool has_n;
+    uint32_t last;
+    uint64_t below_end;
 };
 
-static void look (uint64_t first, uint64_t last, void *arg)
+static void sum_up (uint64_t first, uint64_t last, void *arg)
 {
-    struct wanted_range *w = arg;
+    struct summary *s = arg;
 
-    w->found = w->found || (first <= w->n && w->n <= last);
+    s->has_n = s->has_n || (first <= s->n && s->n <= last);
+    s->last = (uint32_t)max_u64 (s->last, last);
+    if (first < s->end)
+        s->below_end += min_u64 (last + 1, s->end) - first;
 }
 
 int ranges_have (const char *text, uint32_t n)
 {
-    struct wanted_range w = { .n = n };
+    struct summary s = { .n = n };
 
-    return ranges_each (text, look, &w) < 0 ? -1 : w.found;
-}
-
-static void raise_last (uint64_t first, uint64_t last, void *arg)
-{
-    uint32_t *greatest = arg;
-
-    if (last > *greatest)
-        *greatest = last;
+    return ranges_each (text, sum_up, &s) < 0 ? -1 : s.has_n;
 }
 
 int ranges_last (const char *text, uint32_t *last)
 {
-    uint32_t greatest = 0;
-    int rc = ranges_each (text, raise_last, &greatest);
+    struct summary s = { 0 };
+    int rc = ranges_each (text, sum_up, &s);
 
     if (rc > 0)
-        *last = greatest;
+        *last = s.last;
     return rc;
-}
-
-struct below {
-    uint64_t end, count;
-};
-
-static void count_below (uint64_t first, uint64_t last, void *arg)
-{
-    struct below *b = arg;
-
-    if (first < b->end)
-        b->count += (last < b->end ? last + 1 : b->end) - first;
 }
 
 uint64_t ranges_count (const char *text, uint32_t end)
 {
-    struct below b = { .end = end };
+    struct summary s = { .end = end };
 
-    return ranges_each (text, count_below, &b) > 0 ? b.count : 0;
+    return ranges_each (text, sum_up, &s) > 0 ? s.below_end : 0;
 }
 
 static int compare (const void *a, const void *b)

@@ -30,6 +30,17 @@ uint64_t ingest_now_ms (void)
     return clock_ms (CLOCK_BOOTTIME);
 }
 
+void ingest_set_timer (idt_watcher_t *timer, uint64_t due_ms)
+{
+    uint64_t now_ms = ingest_now_ms ();
+
+    idt_watcher_stop (timer);
+    if (due_ms == UINT64_MAX)
+        return;
+    idt_timer_watcher_reset (timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
+    idt_watcher_start (timer);
+}
+
 void ingest_wake (struct ingest *sv)
 {
     idt_watcher_start (sv->idle);
@@ -228,18 +239,6 @@ static void stop_children (struct ingest *sv)
 
 /* --- turns --------------------------------------------------------------------------------------------- */
 
-static void set_timer (struct ingest *sv)
-{
-    uint64_t now_ms = ingest_now_ms (),
-             due_ms = min_u64 (job_relay_due (sv->relay), min_u64 (entry_due (sv->entry), job_block_due (&sv->ids)));
-
-    idt_watcher_stop (sv->timer);
-    if (due_ms == UINT64_MAX)
-        return;
-    idt_timer_watcher_reset (sv->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
-    idt_watcher_start (sv->timer);
-}
-
 /* Runs when all messages that arrived have been handled, so that jobs that arrive together are sent together. */
 static void turn_cb (idt_watcher_t *w, int revents, void *arg)
 {
@@ -253,7 +252,8 @@ static void turn_cb (idt_watcher_t *w, int revents, void *arg)
     ask_for_ids (sv);
     while (job_relay_next (sv->relay, ingest_now_ms (), &data, &size, &tag))
         send (sv, data, size, tag);
-    set_timer (sv);
+    ingest_set_timer (sv->timer,
+                      min_u64 (job_relay_due (sv->relay), min_u64 (entry_due (sv->entry), job_block_due (&sv->ids))));
 }
 
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)

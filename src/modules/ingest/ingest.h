@@ -10,7 +10,7 @@
  *   root/notify.c    rank 0: requests of consumers and other clients
  *
  * ingest.c calls the functions of all other files; none of them calls ingest.c, except for ingest_now_ms (),
- * ingest_wake () and ingest_answered ().
+ * ingest_set_timer (), ingest_wake () and ingest_answered ().
  */
 #ifndef INGEST_INGEST_H
 #define INGEST_INGEST_H
@@ -77,6 +77,9 @@ struct ingest {
 };
 
 uint64_t ingest_now_ms (void); /* CLOCK_BOOTTIME */
+
+/* Start a timer that is due at a time by that clock; UINT64_MAX: stop it. */
+void ingest_set_timer (idt_watcher_t *timer, uint64_t due_ms);
 
 /* Request ids, and make and send batches, as needed, after all messages that arrived are handled. */
 void ingest_wake (struct ingest *sv);

@@ -11,23 +11,17 @@
 
 #define JOBS 50
 
-static void must (bool good)
-{
-    if (!good)
-        bail_out ("no memory");
-}
-
 /* Jobs of one user, which differ only in their ids. */
 static struct jobwire_buf make_batch (uint32_t n, uint32_t spec_size)
 {
     struct jobwire_buf b = { 0 };
     char *spec = malloc (spec_size);
 
-    must (spec != NULL);
+    tap_must (spec != NULL);
     for (uint32_t i = 0; i < spec_size; i++)
         spec[i] = (char)('a' + i * i % 23);
     for (uint32_t i = 0; i < n; i++)
-        must (jobwire_add_job (&b, &(struct job){ .id = i + 1, .spec = spec, .spec_size = spec_size }) == 0);
+        tap_must (jobwire_add_job (&b, &(struct job){ .id = i + 1, .spec = spec, .spec_size = spec_size }) == 0);
     free (spec);
     return b;
 }
@@ -89,7 +83,7 @@ static int open_copy (const void *packed, size_t n, idt_error_t *errp)
     const void *data = copy;
     size_t size = n;
 
-    must (copy != NULL);
+    tap_must (copy != NULL);
     memcpy (copy, packed, n);
     errp->text[0] = '\0';
     int rc = pack_open (&b, &data, &size, errp);
@@ -127,7 +121,7 @@ static void test_hurt (void)
 
     pack_batch (&b, &data, &size);
     char *copy = malloc (size + 1);
-    must (copy != NULL);
+    tap_must (copy != NULL);
     memcpy (copy, data, size);
     for (size_t n = 0; n < size; n++)
         refused += open_copy (copy, n, &err) < 0 && errno == EPROTO && err.text[0];

@@ -11,12 +11,6 @@
 
 #define ID UINT64_C (0x1122334455667788)
 
-static void must (bool good)
-{
-    if (!good)
-        bail_out ("no memory");
-}
-
 static struct job job_of (uint64_t id, const char *key, const char *spec)
 {
     return (struct job){
@@ -50,16 +44,17 @@ static void test_bytes (void)
     struct job job = job_of (ID, "k", "{}");
 
     job.life = 7;
-    must (jobwire_add_job (&b, &job) == 0);
+    tap_must (jobwire_add_job (&b, &job) == 0);
     ok (b.size == sizeof (batch) && memcmp (b.data, batch, b.size) == 0, "a batch has the documented bytes");
     ok (b.size == 8 + jobwire_job_size (&job), "a job takes as many bytes as jobwire_job_size () returns");
     jobwire_buf_clear (&b);
-    must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0
-          && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_LATE, .id = 7 }) == 0
-          && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0);
-    must (jobwire_add_verdict (&b,
-                               &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 28, .text = "no", .text_size = 2 })
-          == 0);
+    tap_must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0
+              && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_LATE, .id = 7 }) == 0
+              && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0);
+    tap_must (
+        jobwire_add_verdict (&b,
+                             &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 28, .text = "no", .text_size = 2 })
+        == 0);
     ok (b.size == sizeof (answer) && memcmp (b.data, answer, b.size) == 0, "an answer has the documented bytes");
     jobwire_buf_fini (&b);
 }
@@ -72,9 +67,10 @@ static void test_jobs (void)
     struct job j;
 
     for (int i = 0; i < 3; i++)
-        must (jobwire_add_job (&a, &job[i]) == 0);
+        tap_must (jobwire_add_job (&a, &job[i]) == 0);
     ok (jobwire_read_batch (&r, a.data, a.size, NULL) == 0 && r.count == 3, "a batch of three jobs is read");
-    must (jobwire_add_body (&b, r.body, r.size, r.count) == 0 && jobwire_add_body (&b, r.body, r.size, r.count) == 0);
+    tap_must (jobwire_add_body (&b, r.body, r.size, r.count) == 0
+              && jobwire_add_body (&b, r.body, r.size, r.count) == 0);
     ok (jobwire_add_body (&b, NULL, 0, 0) == 0 && b.count == 6,
         "its jobs are appended to another batch twice, and zero jobs append nothing");
     ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6, "the joined batch is read");
@@ -109,12 +105,12 @@ static void test_verdicts (void)
     bool good = true;
 
     for (size_t i = 0; i < 6; i++)
-        must (jobwire_add_verdict (&b, &sent[i]) == 0);
-    must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
+        tap_must (jobwire_add_verdict (&b, &sent[i]) == 0);
+    tap_must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
     jobwire_split_verdicts (&r, 4, &first);
     ok (first.count == 4 && r.count == 2, "an answer is split after four verdicts");
-    must (jobwire_add_verdicts (&c, first.body, first.size, first.count) == 0
-          && jobwire_add_verdicts (&c, r.body, r.size, r.count) == 0);
+    tap_must (jobwire_add_verdicts (&c, first.body, first.size, first.count) == 0
+              && jobwire_add_verdicts (&c, r.body, r.size, r.count) == 0);
     ok (b.size == c.size && memcmp (b.data, c.data, b.size) == 0, "the two parts joined give the same bytes");
     for (size_t i = 0; i < 6; i++) {
         good = jobwire_next_verdict (i < 4 ? &first : &r, &v) && v.kind == sent[i].kind && v.id == sent[i].id
@@ -123,7 +119,7 @@ static void test_verdicts (void)
     }
     ok (good && !jobwire_next_verdict (&first, &v) && !jobwire_next_verdict (&r, &v),
         "verdicts are read as they were written");
-    must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
+    tap_must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
     jobwire_split_verdicts (&r, 7, &first);
     ok (first.count == 6 && r.count == 0, "a split takes at most the verdicts that are left");
     jobwire_buf_fini (&b);
@@ -136,8 +132,8 @@ static size_t text_after (const char *text, size_t size, bool *same)
     struct jobwire_reader r;
     struct verdict v = { .kind = VERDICT_REFUSED, .errnum = 1, .text = text, .text_size = size };
 
-    must (jobwire_add_verdict (&b, &v) == 0);
-    must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0 && jobwire_next_verdict (&r, &v));
+    tap_must (jobwire_add_verdict (&b, &v) == 0);
+    tap_must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0 && jobwire_next_verdict (&r, &v));
     *same = memcmp (v.text, text, v.text_size) == 0;
     size = v.text_size;
     jobwire_buf_fini (&b);
@@ -167,7 +163,7 @@ static void test_hurt (const char *what, const char *data, size_t size,
     for (size_t n = 0; n < size; n++) {
         char *copy = malloc (n ? n : 1); /* of exactly n bytes: a sanitizer detects reads behind it */
 
-        must (copy != NULL);
+        tap_must (copy != NULL);
         memcpy (copy, data, n);
         err.text[0] = '\0';
         refused += begin (&r, copy, n, &err) < 0 && errno == EPROTO && err.text[0];
@@ -175,7 +171,7 @@ static void test_hurt (const char *what, const char *data, size_t size,
     }
     ok (refused == (int)size, "%s that is truncated at any byte is refused", what);
     char *copy = malloc (size + 1);
-    must (copy != NULL);
+    tap_must (copy != NULL);
     memcpy (copy, data, size);
     copy[size] = 1;
     ok (begin (&r, copy, size + 1, &err) < 0 && errno == EPROTO, "a byte behind the end is refused: %s", err.text);
@@ -190,7 +186,7 @@ static int try_job_byte (size_t at, int byte)
     struct jobwire_reader r;
     struct job job = job_of (1, "k", "{}");
 
-    must (jobwire_add_job (&b, &job) == 0);
+    tap_must (jobwire_add_job (&b, &job) == 0);
     b.data[at] = (char)byte;
     int rc = jobwire_read_batch (&r, b.data, b.size, NULL);
     jobwire_buf_fini (&b);
@@ -210,14 +206,14 @@ static void test_refused (void)
     struct job job = job_of (ID, "key", "{}");
     struct jobwire_reader r;
 
-    must (jobwire_add_job (&b, &job) == 0 && jobwire_add_job (&b, &job) == 0);
+    tap_must (jobwire_add_job (&b, &job) == 0 && jobwire_add_job (&b, &job) == 0);
     test_hurt ("a batch", b.data, b.size, jobwire_read_batch);
     ok (jobwire_read_verdicts (&r, b.data, b.size, NULL) < 0 && errno == EPROTO, "a batch is not read as an answer");
     jobwire_buf_clear (&b);
-    must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0
-          && jobwire_add_verdict (
-                 &b, &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 1, .text = "abc", .text_size = 3 })
-                 == 0);
+    tap_must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0
+              && jobwire_add_verdict (
+                     &b, &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 1, .text = "abc", .text_size = 3 })
+                     == 0);
     test_hurt ("an answer", b.data, b.size, jobwire_read_verdicts);
     jobwire_buf_fini (&b);
 
@@ -244,19 +240,19 @@ static void test_limits (void)
     char *spec = calloc (1, JOBWIRE_BATCH_BYTES);
     idt_error_t err;
 
-    must (spec != NULL);
+    tap_must (spec != NULL);
     for (int i = 0; i < JOBWIRE_BATCH_JOBS; i++)
-        must (jobwire_add_job (&b, &small) == 0);
+        tap_must (jobwire_add_job (&b, &small) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a batch of %d jobs is read", JOBWIRE_BATCH_JOBS);
-    must (jobwire_add_job (&b, &small) == 0);
+    tap_must (jobwire_add_job (&b, &small) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "a batch of one job more is refused: %s",
         err.text);
     jobwire_buf_clear (&b);
     big.spec = spec;
     big.spec_size = JOBWIRE_BATCH_BYTES;
-    must (jobwire_add_job (&b, &big) == 0);
+    tap_must (jobwire_add_job (&b, &big) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a single job larger than JOBWIRE_BATCH_BYTES is read");
-    must (jobwire_add_job (&b, &small) == 0);
+    tap_must (jobwire_add_job (&b, &small) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO,
         "a second job in that batch is refused: %s", err.text);
     free (spec);

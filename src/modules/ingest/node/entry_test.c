@@ -30,12 +30,6 @@ struct rig {
     bool more; /* add a job in the next reply */
 };
 
-static void must (bool good)
-{
-    if (!good)
-        bail_out ("no memory");
-}
-
 static int add_sized (struct rig *r, uint64_t now_ms, int cookie, uint32_t spec_size, idt_error_t *errp)
 {
     struct job job = {
@@ -43,7 +37,7 @@ static int add_sized (struct rig *r, uint64_t now_ms, int cookie, uint32_t spec_
     };
     char *spec = malloc (spec_size);
 
-    must (spec != NULL);
+    tap_must (spec != NULL);
     memset (spec, 'x', spec_size);
     return entry_add (r->e, now_ms, &job, spec, &r->cookie[cookie], errp);
 }
@@ -71,7 +65,7 @@ static void start (struct rig *r, uint32_t max_jobs, size_t max_bytes)
 {
     memset (r, 0, sizeof (*r));
     r->e = entry_create (max_jobs, max_bytes, TIMEOUT_MS, reply_cb, r);
-    must (r->e != NULL);
+    tap_must (r->e != NULL);
     job_block_init (&r->ids);
 }
 
@@ -85,8 +79,8 @@ static void stop (struct rig *r)
 /* Add 'count' ids from 'first' on, requested now. */
 static void fill (struct rig *r, uint64_t now_ms, uint64_t first, uint32_t count)
 {
-    must (job_block_ask (&r->ids, now_ms, JOB_BLOCK_MAX_IDS) > 0
-          && job_block_filled (&r->ids, &(struct job_block_run){ first, count }, 1) == 0);
+    tap_must (job_block_ask (&r->ids, now_ms, JOB_BLOCK_MAX_IDS) > 0
+              && job_block_filled (&r->ids, &(struct job_block_run){ first, count }, 1) == 0);
 }
 
 /* Put the next batch out, behind the batches that are out. */
@@ -119,11 +113,11 @@ static void judge (struct rig *r, uint64_t now_ms, const struct verdict *v, int 
     struct entry_batch *b = r->out[0];
     struct jobwire_reader verdicts;
 
-    must (r->nout > 0);
+    tap_must (r->nout > 0);
     memmove (r->out, r->out + 1, sizeof (r->out[0]) * (size_t)--r->nout);
     jobwire_buf_clear (&r->verdicts);
     for (int i = 0; i < n; i++)
-        must (jobwire_add_verdict (&r->verdicts, &v[i]) == 0);
+        tap_must (jobwire_add_verdict (&r->verdicts, &v[i]) == 0);
     jobwire_buf_reader (&r->verdicts, &verdicts);
     entry_verdicts (b, now_ms, &verdicts);
 }
@@ -145,13 +139,13 @@ static void test_verdicts (void)
     ok (entry_wants (r.e) == 0 && !next_batch (&r, NOW) && entry_due (r.e) == UINT64_MAX,
         "without jobs no batch is made, and nothing is due");
     for (int i = 0; i < 5; i++)
-        must (add (&r, NOW, i) == 0);
+        tap_must (add (&r, NOW, i) == 0);
     ok (entry_wants (r.e) == 5 && !next_batch (&r, NOW), "jobs want ids, and wait for them");
     fill (&r, NOW, 100, 5);
     ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }),
         "a batch has the jobs in the order in which they arrived");
     ok (entry_wants (r.e) == 0, "jobs in a batch do not want ids");
-    must (add (&r, NOW, 5) == 0);
+    tap_must (add (&r, NOW, 5) == 0);
     ok (!next_batch (&r, NOW), "without ids a later job waits");
     judge (&r, NOW, v, 5);
     ok (r.of[0].answers == 1 && r.of[0].errnum == 0 && r.of[0].id == 100 && !r.of[0].text[0],
@@ -178,10 +172,10 @@ static void test_late (void)
 
     start (&r, 100, 100000);
     for (int i = 0; i < 3; i++)
-        must (add (&r, NOW, i) == 0);
+        tap_must (add (&r, NOW, i) == 0);
     fill (&r, NOW, 100, 10);
-    must (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, -1 }));
-    must (add (&r, NOW, 3) == 0);
+    tap_must (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, -1 }));
+    tap_must (add (&r, NOW, 3) == 0);
     judge (&r, NOW, (struct verdict[]){ late, late, stored }, 3);
     ok (r.of[2].answers == 1 && r.of[0].answers == 0, "a late job is not answered");
     ok (batch_is (&r, NOW, 103, (int[]){ 0, 1, 3, -1 }), "late jobs get new ids, before jobs that arrived later");
@@ -195,7 +189,7 @@ static void test_late (void)
     uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;
     for (int i = 0; i < 6; i++) {
         fill (&r, now, 1000 * (uint64_t)(i + 1), 10);
-        must (next_batch (&r, now));
+        tap_must (next_batch (&r, now));
         judge (&r, now, &late, 1);
         (void)next_batch (&r, now);
         pause = entry_due (r.e) - now;
@@ -216,8 +210,8 @@ static void put_out_all (struct rig *r, uint64_t now_ms, uint64_t first)
 {
     for (int i = 0; i < ENTRY_BATCHES; i++) {
         fill (r, now_ms, first + 2 * (uint64_t)i, 2);
-        must (add (r, now_ms, 2 * i) == 0 && add (r, now_ms, 2 * i + 1) == 0);
-        must (batch_is (r, now_ms, first + 2 * (uint64_t)i, (int[]){ 2 * i, 2 * i + 1, -1 }));
+        tap_must (add (r, now_ms, 2 * i) == 0 && add (r, now_ms, 2 * i + 1) == 0);
+        tap_must (batch_is (r, now_ms, first + 2 * (uint64_t)i, (int[]){ 2 * i, 2 * i + 1, -1 }));
     }
 }
 
@@ -229,7 +223,7 @@ static void test_several (void)
 
     start (&r, 100, 100000);
     put_out_all (&r, NOW, 100);
-    must (add (&r, NOW, last) == 0);
+    tap_must (add (&r, NOW, last) == 0);
     fill (&r, NOW, 200, 5);
     ok (!next_batch (&r, NOW) && r.nout == ENTRY_BATCHES, "at most %d batches are out", ENTRY_BATCHES);
     struct entry_batch *third = r.out[2];
@@ -264,9 +258,9 @@ static void test_more (void)
     struct rig r;
 
     start (&r, 1000, 100000);
-    must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
+    tap_must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
     fill (&r, NOW, 100, 10);
-    must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
+    tap_must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
     r.more = true;
     judge (&r, NOW, (struct verdict[]){ stored, late }, 2);
     ok (r.of[0].answers == 1 && entry_stats (r.e).jobs == 2 && entry_wants (r.e) == 0,
@@ -282,9 +276,9 @@ static void test_expire (void)
     struct rig r;
 
     start (&r, 100, 100000);
-    must (add (&r, NOW, 0) == 0 && add (&r, NOW + 1, 1) == 0);
+    tap_must (add (&r, NOW, 0) == 0 && add (&r, NOW + 1, 1) == 0);
     fill (&r, NOW, 100, 1);
-    must (batch_is (&r, NOW, 100, (int[]){ 0, -1 }));
+    tap_must (batch_is (&r, NOW, 100, (int[]){ 0, -1 }));
     ok (entry_due (r.e) == NOW + TIMEOUT_MS, "the oldest job is due first");
     entry_expire (r.e, NOW + TIMEOUT_MS - 1, "");
     ok (r.of[0].answers == 0, "before its time a job is not answered");
@@ -306,9 +300,9 @@ static void test_stop (void)
     struct rig r;
 
     start (&r, 100, 100000);
-    must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0 && add (&r, NOW, 2) == 0);
+    tap_must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0 && add (&r, NOW, 2) == 0);
     fill (&r, NOW, 100, 2);
-    must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
+    tap_must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
     entry_stop (r.e, ENOSYS, "it ends");
     ok (r.of[0].errnum == ETIMEDOUT && r.of[1].errnum == ETIMEDOUT && r.of[2].errnum == ENOSYS,
         "at the end jobs that are out are answered ETIMEDOUT, the others with the given errno");
@@ -325,7 +319,7 @@ static void test_limits (void)
     idt_error_t err;
 
     start (&r, 2, 1000);
-    must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
+    tap_must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
     ok (add_sized (&r, NOW, 2, 2, &err) < 0 && errno == EAGAIN, "jobs above the limit are refused: %s", err.text);
     stop (&r);
     start (&r, 100, 1000);
@@ -336,8 +330,8 @@ static void test_limits (void)
 
     start (&r, 10000, 100u << 20);
     for (int i = 0; i < 3; i++)
-        must (add_sized (&r, NOW, i, ENTRY_BATCH_BYTES / 5 * 2, NULL) == 0);
-    must (add_sized (&r, NOW, 3, 5u << 20, NULL) == 0);
+        tap_must (add_sized (&r, NOW, i, ENTRY_BATCH_BYTES / 5 * 2, NULL) == 0);
+    tap_must (add_sized (&r, NOW, 3, 5u << 20, NULL) == 0);
     fill (&r, NOW, 100, 4096);
     ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }) && batch_is (&r, NOW, 102, (int[]){ 2, -1 }),
         "a batch has at most ENTRY_BATCH_BYTES");
@@ -346,7 +340,7 @@ static void test_limits (void)
     judge (&r, NOW, &stored, 1);
     judge (&r, NOW, &stored, 1);
     for (int i = 0; i < JOBWIRE_BATCH_JOBS + 1; i++)
-        must (add (&r, NOW, 5) == 0);
+        tap_must (add (&r, NOW, 5) == 0);
     fill (&r, NOW, 10000, 4096);
     ok (next_batch (&r, NOW) && r.batch.count > 1000 && r.batch.count <= JOBWIRE_BATCH_JOBS,
         "a batch has at most JOBWIRE_BATCH_JOBS, even if jobs are short");

@@ -163,12 +163,6 @@ static void wrong (struct history *h, const char *what)
         h->wrong = what;
 }
 
-static void must (bool good)
-{
-    if (!good)
-        bail_out ("no memory");
-}
-
 static void post (struct history *h, uint64_t in_ms, struct event e)
 {
     if (h->nevents == MAX_EVENTS) {
@@ -184,7 +178,7 @@ static char *copy_of (const void *data, size_t size)
 {
     char *copy = malloc (size);
 
-    must (copy != NULL);
+    tap_must (copy != NULL);
     memcpy (copy, data, size);
     return copy;
 }
@@ -389,7 +383,7 @@ static void judge_batch (struct history *h, int i, bool fails, struct jobwire_bu
             *refused = max_u64 (*refused, job.id);
         h->seen.refused += v.kind == VERDICT_REFUSED;
         h->seen.late += v.kind == VERDICT_LATE;
-        must (jobwire_add_verdict (verdicts, &v) == 0);
+        tap_must (jobwire_add_verdict (verdicts, &v) == 0);
     }
 }
 
@@ -457,10 +451,10 @@ static void root_start (struct history *h)
         newest = max_u64 (newest, h->stored[i].id);
     h->life = make_ids (&h->rank[0], 1);
     visibility_init (&h->line, newest, 20 + below (h, 100));
-    must ((h->watch = job_watch_create ()) != NULL);
+    tap_must ((h->watch = job_watch_create ()) != NULL);
     for (int i = 0; i < CONSUMERS; i++)
-        must ((h->consumer[i].watcher = job_watch_add (h->watch, h->consumer[i].has, 1 + (uint32_t)below (h, 9),
-                                                       &h->consumer[i])));
+        tap_must ((h->consumer[i].watcher = job_watch_add (h->watch, h->consumer[i].has, 1 + (uint32_t)below (h, 9),
+                                                           &h->consumer[i])));
 }
 
 /* --- consumers ----------------------------------------------------------------------------------------------- */
@@ -488,7 +482,7 @@ static void deliver (struct history *h, struct consumer *c, uint64_t after, uint
         wrong (h, "a consumer is sent a job again");
     while (b.count < max_jobs && (s = next_stored (h, after, upto))) {
         after = s->id;
-        must (jobwire_add_job (&b, &(struct job){ .id = s->id, .spec = "{}", .spec_size = 2 }) == 0);
+        tap_must (jobwire_add_job (&b, &(struct job){ .id = s->id, .spec = "{}", .spec_size = 2 }) == 0);
     }
     c->got += b.count;
     c->has = b.count > 0 ? after : c->has;
@@ -583,7 +577,7 @@ static void child_reply_cb (void *arg, struct jobwire_reader *verdicts)
     struct history *h = c->rank->h;
     struct jobwire_buf b = { 0 };
 
-    must (jobwire_add_verdicts (&b, verdicts->body, verdicts->size, verdicts->count) == 0);
+    tap_must (jobwire_add_verdicts (&b, verdicts->body, verdicts->size, verdicts->count) == 0);
     if (chaos (h) && chance (h, 5))
         jobwire_buf_fini (&b); /* lost: the sender is notified of a fault, or sends again to its next parent */
     else
@@ -611,7 +605,7 @@ static void rank_start (struct rank *rk)
     rk->life++;
     rk->entry = entry_create (40, 100000, rk->h->timeout_ms, reply_cb, rk);
     rk->relay = job_relay_create (2000, rk->number == 0 ? JOB_RELAY_ROOT_UNDER_WAY : JOB_RELAY_UNDER_WAY);
-    must (rk->entry && rk->relay);
+    tap_must (rk->entry && rk->relay);
     job_block_init (&rk->ids);
     LIST_INIT (&rk->children);
     rk->out = NULL;
@@ -752,7 +746,7 @@ static void batch_came (struct history *h, const struct event *e)
     struct jobwire_reader jobs;
     struct uplink_child *c = calloc (1, sizeof (*c));
 
-    must (c != NULL);
+    tap_must (c != NULL);
     if (jobwire_read_batch (&jobs, e->data, e->size, NULL) < 0) {
         wrong (h, "a batch cannot be read");
         free (c);
@@ -1012,7 +1006,7 @@ int main (int argc, char **argv)
     uint64_t first = argc > 1 ? strtoull (argv[1], NULL, 10) : 1;
     uint64_t count = argc > 2 ? strtoull (argv[2], NULL, 10) : tap_turns (HISTORIES);
 
-    must (h != NULL);
+    tap_must (h != NULL);
     test_histories (h, first, count);
     test_breaches (h);
     free (h);

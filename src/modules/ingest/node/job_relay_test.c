@@ -11,12 +11,6 @@
 
 #define NOW UINT64_C (1000000)
 
-static void must (bool good)
-{
-    if (!good)
-        bail_out ("no memory");
-}
-
 /* The sender of a parcel, and the ids it was answered with: answer () gives each job a verdict SAME with its own id. */
 struct owner {
     int answers;
@@ -36,7 +30,7 @@ static void reply_cb (void *arg, struct jobwire_reader *verdicts)
     for (o->n = 0; o->n < 8 && jobwire_next_verdict (verdicts, &v); o->n++)
         o->id[o->n] = v.id;
     if (o->relay)
-        must (add (o->relay, o, 1000, 1, 2));
+        tap_must (add (o->relay, o, 1000, 1, 2));
     o->relay = NULL;
 }
 
@@ -47,9 +41,9 @@ static bool add (struct job_relay *r, struct owner *o, uint64_t id, uint32_t cou
     struct jobwire_reader jobs;
     char *spec = calloc (1, spec_size);
 
-    must (spec != NULL);
+    tap_must (spec != NULL);
     for (uint32_t i = 0; i < count; i++)
-        must (jobwire_add_job (&b, &(struct job){ .id = id + i, .spec = spec, .spec_size = spec_size }) == 0);
+        tap_must (jobwire_add_job (&b, &(struct job){ .id = id + i, .spec = spec, .spec_size = spec_size }) == 0);
     jobwire_buf_reader (&b, &jobs);
     bool added = job_relay_add (r, &jobs, reply_cb, o) == 0;
     jobwire_buf_fini (&b);
@@ -72,7 +66,7 @@ static bool next (struct job_relay *r, uint64_t now_ms, struct sent *s)
 
     if (!job_relay_next (r, now_ms, &s->data, &s->size, &s->tag))
         return false;
-    must (jobwire_read_batch (&jobs, s->data, s->size, NULL) == 0);
+    tap_must (jobwire_read_batch (&jobs, s->data, s->size, NULL) == 0);
     s->count = jobs.count;
     s->first = 0;
     while (jobwire_next_job (&jobs, &job)) {
@@ -89,11 +83,11 @@ static bool answer (struct job_relay *r, uint64_t now_ms, const struct sent *s, 
     struct jobwire_reader jobs, verdicts;
     struct job job;
 
-    must (jobwire_read_batch (&jobs, s->data, s->size, NULL) == 0);
+    tap_must (jobwire_read_batch (&jobs, s->data, s->size, NULL) == 0);
     while (jobwire_next_job (&jobs, &job))
-        must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = job.id }) == 0);
+        tap_must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = job.id }) == 0);
     for (int i = 0; i < more; i++)
-        must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0);
+        tap_must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0);
     jobwire_buf_reader (&b, &verdicts);
     bool good = job_relay_answered (r, now_ms, s->tag, &verdicts);
     jobwire_buf_fini (&b);
@@ -107,15 +101,15 @@ static void test_together (void)
     struct sent s[JOB_RELAY_UNDER_WAY + 1];
     uint32_t count = 2;
 
-    must (r != NULL);
+    tap_must (r != NULL);
     ok (!next (r, NOW, &s[0]) && job_relay_due (r) == UINT64_MAX, "without parcels nothing is sent");
-    must (add (r, &a, 1, 1, 2));
+    tap_must (add (r, &a, 1, 1, 2));
     ok (job_relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1, "a single job is sent immediately");
-    must (add (r, &b, 2, 1, 2));
+    tap_must (add (r, &b, 2, 1, 2));
     ok (next (r, NOW, &s[1]) && s[1].first == 2, "the next job is sent immediately, too");
     for (; count < JOB_RELAY_UNDER_WAY; count++)
-        must (add (r, &more[count], 10 + count, 1, 2) && next (r, NOW, &s[count]));
-    must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
+        tap_must (add (r, &more[count], 10 + count, 1, 2) && next (r, NOW, &s[count]));
+    tap_must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
     ok (!next (r, NOW, &s[count]) && job_relay_due (r) == UINT64_MAX,
         "above the limit of batches under way, parcels wait");
     ok (job_relay_stats (r).parcels == 2 && job_relay_stats (r).under_way == JOB_RELAY_UNDER_WAY,
@@ -128,7 +122,7 @@ static void test_together (void)
         "each parcel gets the verdicts of its own jobs");
     ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "a batch may be answered after later ones");
     for (uint32_t i = 2; i < count; i++)
-        must (answer (r, NOW, &s[i], 0));
+        tap_must (answer (r, NOW, &s[i], 0));
     ok (job_relay_stats (r).bytes == 0 && job_relay_stats (r).batches == count + 1
             && job_relay_stats (r).jobs == count + 5,
         "after all answers nothing is held");
@@ -144,12 +138,12 @@ static void test_root (void)
     struct sent s;
     uint64_t i = 0;
 
-    must (r != NULL);
+    tap_must (r != NULL);
     for (; i < JOB_RELAY_ROOT_UNDER_WAY; i++)
-        must (add (r, &o[i], 10 + i, 1, 2) && next (r, NOW, &s));
-    must (add (r, &o[i], 10 + i, 1, 2) && add (r, &o[i + 1], 11 + i, 1, 2));
+        tap_must (add (r, &o[i], 10 + i, 1, 2) && next (r, NOW, &s));
+    tap_must (add (r, &o[i], 10 + i, 1, 2) && add (r, &o[i + 1], 11 + i, 1, 2));
     ok (!next (r, NOW, &s), "at most %d batches are under way at rank 0", JOB_RELAY_ROOT_UNDER_WAY);
-    must (answer (r, NOW, &s, 0));
+    tap_must (answer (r, NOW, &s, 0));
     ok (next (r, NOW, &s) && s.count == 2, "parcels that arrive meanwhile are combined");
     job_relay_destroy (r);
 }
@@ -160,10 +154,10 @@ static void test_failed (void)
     struct owner a = { 0 }, b = { 0 }, c = { 0 };
     struct sent s[3], again[3];
 
-    must (r != NULL);
-    must (add (r, &a, 1, 1, 2) && next (r, NOW, &s[0]));
-    must (add (r, &b, 2, 1, 2) && next (r, NOW, &s[1]));
-    must (add (r, &c, 3, 1, 2));
+    tap_must (r != NULL);
+    tap_must (add (r, &a, 1, 1, 2) && next (r, NOW, &s[0]));
+    tap_must (add (r, &b, 2, 1, 2) && next (r, NOW, &s[1]));
+    tap_must (add (r, &c, 3, 1, 2));
     job_relay_failed (r, NOW, s[1].tag);
     job_relay_failed (r, NOW, s[0].tag);
     ok (job_relay_due (r) == NOW + JOB_RELAY_PAUSE_MS && !next (r, NOW + JOB_RELAY_PAUSE_MS - 1, &again[0]),
@@ -184,10 +178,10 @@ static void test_failed (void)
         job_relay_failed (r, now, again[1].tag);
         pause = job_relay_due (r) - now;
         now += pause;
-        must (next (r, now, &again[1]));
+        tap_must (next (r, now, &again[1]));
     }
     ok (pause == JOB_RELAY_PAUSE_MAX_MS, "a pause is at most JOB_RELAY_PAUSE_MAX_MS");
-    must (answer (r, now, &again[1], 0));
+    tap_must (answer (r, now, &again[1], 0));
     job_relay_failed (r, now, again[2].tag);
     ok (job_relay_due (r) == now + JOB_RELAY_PAUSE_MS, "after an answer the pause is short again");
     ok (job_relay_stats (r).failed == 2 + 1 + 12 + 1, "failures are counted");
@@ -200,20 +194,20 @@ static void test_limits (void)
     struct owner o = { 0 };
     struct sent s;
 
-    must (r != NULL);
+    tap_must (r != NULL);
     ok (add (r, &o, 1, 1, 5u << 20), "a parcel larger than the limit is accepted if none is held");
     ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "a further parcel is refused with EAGAIN");
-    must (next (r, NOW, &s));
+    tap_must (next (r, NOW, &s));
     ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "it is still refused while the first is under way");
-    must (answer (r, NOW, &s, 0));
-    must (add (r, &o, 1, 1, JOB_RELAY_BATCH_BYTES / 2) && add (r, &o, 2, 1, JOB_RELAY_BATCH_BYTES / 2)
-          && add (r, &o, 3, 1, 9));
+    tap_must (answer (r, NOW, &s, 0));
+    tap_must (add (r, &o, 1, 1, JOB_RELAY_BATCH_BYTES / 2) && add (r, &o, 2, 1, JOB_RELAY_BATCH_BYTES / 2)
+              && add (r, &o, 3, 1, 9));
     ok (next (r, NOW, &s) && s.count == 1 && next (r, NOW, &s) && s.count == 2,
         "parcels are combined up to JOB_RELAY_BATCH_BYTES");
     job_relay_destroy (r);
 
-    must ((r = job_relay_create (16u << 20, JOB_RELAY_UNDER_WAY)) != NULL);
-    must (add (r, &o, 1, JOBWIRE_BATCH_JOBS - 1, 2) && add (r, &o, 9000, 1, 2) && add (r, &o, 9001, 1, 2));
+    tap_must ((r = job_relay_create (16u << 20, JOB_RELAY_UNDER_WAY)) != NULL);
+    tap_must (add (r, &o, 1, JOBWIRE_BATCH_JOBS - 1, 2) && add (r, &o, 9000, 1, 2) && add (r, &o, 9001, 1, 2));
     ok (next (r, NOW, &s) && s.count == JOBWIRE_BATCH_JOBS && next (r, NOW, &s) && s.count == 1,
         "parcels are combined up to JOBWIRE_BATCH_JOBS");
     job_relay_destroy (r);
@@ -225,13 +219,13 @@ static void test_more (void)
     struct owner a = { 0 }, b = { 0 };
     struct sent t;
 
-    must (r != NULL);
+    tap_must (r != NULL);
     a.relay = r;
-    must (add (r, &a, 1, 1, 2) && add (r, &b, 2, 1, 2) && next (r, NOW, &t));
+    tap_must (add (r, &a, 1, 1, 2) && add (r, &b, 2, 1, 2) && next (r, NOW, &t));
     ok (answer (r, NOW, &t, 0) && a.answers == 1 && b.answers == 1 && next (r, NOW, &t) && t.first == 1000,
         "a reply function may add a parcel");
     job_relay_failed (r, NOW, t.tag);
-    must (add (r, &b, 2, 1, 2));
+    tap_must (add (r, &b, 2, 1, 2));
     ok (next (r, NOW + 1000, &t) && t.count == 1,
         "a parcel that arrives after a failure is not put into the failed batch");
     job_relay_destroy (r);

@@ -138,28 +138,13 @@ static void give_reason (struct job_root *root, int errnum)
                                                   .text_size = min_u64 (strlen (root->why.text), JOBWIRE_TEXT_MAX) };
 }
 
-/* --- the timer ---------------------------------------------------------------------------------------------------- */
-
-static void set_timer (struct job_root *root, uint64_t now_ms)
-{
-    uint64_t due_ms = pace_due (&root->pace);
-
-    idt_watcher_stop (root->timer);
-    if (due_ms == UINT64_MAX)
-        return;
-    idt_timer_watcher_reset (root->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
-    idt_watcher_start (root->timer);
-}
-
 /* --- a disk that does not answer --------------------------------------------------------------------------------- */
 
 static void watch_disk (struct job_root *root)
 {
-    uint64_t now_ms = ingest_now_ms ();
-
     root->slow_ms = min_u64 (SLOW_MS, root->service->options.timeout_ms / 2);
-    pace_want (&root->pace, PACE_SLOW, true, now_ms, root->slow_ms);
-    set_timer (root, now_ms);
+    pace_want (&root->pace, PACE_SLOW, true, ingest_now_ms (), root->slow_ms);
+    ingest_set_timer (root->timer, pace_due (&root->pace));
 }
 
 /* Report a slow disk. The result of the work is unknown until the work ends: submitters wait for it, up to
@@ -357,7 +342,7 @@ void job_root_look (struct job_root *root)
 
     pace_want (&root->pace, PACE_ASK, wanted && !root->asking, now_ms, root->life == 0 ? LIFE_MS : WATERMARK_MS);
     pace_want (&root->pace, PACE_AGAIN, again, now_ms, AGAIN_MS);
-    set_timer (root, now_ms);
+    ingest_set_timer (root->timer, pace_due (&root->pace));
 }
 
 /* Use a new id as the name of this life: ids are never issued twice, so no earlier life has the same name. */
@@ -514,7 +499,7 @@ static int start (struct job_root *root)
         return -1;
     idt_watcher_start (root->store_watcher);
     pace_want (&root->pace, PACE_ASK, true, ingest_now_ms (), 0);
-    set_timer (root, ingest_now_ms ());
+    ingest_set_timer (root->timer, pace_due (&root->pace));
     return 0;
 }
 

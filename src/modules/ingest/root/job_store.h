@@ -83,9 +83,8 @@ struct job_store_read {
     uint64_t after, upto;
     uint32_t max_jobs;
     size_t max_bytes;
-    bool specs;  /* whether to read jobspecs */
-    bool one;    /* for ingest.get: the job 'upto' only, acknowledged or not */
-    void *owner; /* for the caller's use */
+    bool specs; /* whether to read jobspecs */
+    bool one;   /* for ingest.get: the job 'upto' only, acknowledged or not */
     /* the result: */
     /* Jobs as in a batch; without jobspecs, spec_size is 0. The caller frees it with jobwire_buf_fini (). */
     struct jobwire_buf found;

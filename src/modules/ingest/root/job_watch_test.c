@@ -8,12 +8,6 @@
 #include "test/tap.h"
 #include "modules/ingest/root/visibility.h"
 
-static void must (bool good)
-{
-    if (!good)
-        bail_out ("no memory");
-}
-
 /* A consumer's turn, and the read for it. */
 struct turn {
     struct watcher *c;
@@ -34,9 +28,9 @@ static void send (struct job_watch *w, struct watcher *c, uint64_t upto, uint64_
     struct jobwire_reader jobs;
     char *spec = calloc (1, spec_size);
 
-    must (spec != NULL);
+    tap_must (spec != NULL);
     for (uint32_t i = 0; i < n; i++)
-        must (jobwire_add_job (&b, &(struct job){ .id = first + i, .spec = spec, .spec_size = spec_size }) == 0);
+        tap_must (jobwire_add_job (&b, &(struct job){ .id = first + i, .spec = spec, .spec_size = spec_size }) == 0);
     jobwire_buf_reader (&b, &jobs);
     job_watch_sent (w, c, upto, &jobs);
     jobwire_buf_fini (&b);
@@ -49,7 +43,7 @@ static void test_window (void)
     struct turn t;
     int owner;
 
-    must (w != NULL);
+    tap_must (w != NULL);
     struct watcher *c = job_watch_add (w, 10, 5, &owner);
     ok (c && watcher_owner (c) == &owner && watcher_number (c) == 1 && job_watch_find (w, 1) == c
             && !job_watch_find (w, 2),
@@ -84,11 +78,11 @@ static void test_limits (void)
     struct watcher *c[JOB_WATCH_MAX], *first;
     struct turn t;
 
-    must (w != NULL);
+    tap_must (w != NULL);
     ok (!job_watch_add (w, 0, JOB_WATCH_WINDOW_MAX + 1, NULL) && errno == EINVAL,
         "a window above JOB_WATCH_WINDOW_MAX is refused");
     for (int i = 0; i < JOB_WATCH_MAX; i++)
-        must ((c[i] = job_watch_add (w, 0, 0, NULL)) != NULL);
+        tap_must ((c[i] = job_watch_add (w, 0, 0, NULL)) != NULL);
     ok (!job_watch_add (w, 0, 0, NULL) && errno == ENOSPC, "a consumer above JOB_WATCH_MAX is refused");
     bool turns = true;
     for (int i = 0; i < JOB_WATCH_MAX; i++)
@@ -113,10 +107,10 @@ static void test_bytes (void)
     struct job_watch *w = job_watch_create ();
     struct turn t;
 
-    must (w != NULL);
+    tap_must (w != NULL);
     struct watcher *c = job_watch_add (w, 0, 0, NULL);
     for (uint64_t i = 1; i <= 7; i++) {
-        must (c && next (w, 1000, &t));
+        tap_must (c && next (w, 1000, &t));
         send (w, c, 1000, i, 1, 1u << 20);
     }
     ok (next (w, 1000, &t) && t.max_bytes == JOB_WATCH_ANSWER_BYTES, "an answer has at most JOB_WATCH_ANSWER_BYTES");
@@ -125,9 +119,9 @@ static void test_bytes (void)
         "near JOB_WATCH_BYTES an answer has only the bytes that are left");
     send (w, c, 1000, 9, 1, 10u << 20);
     ok (!next (w, 1000, &t), "at JOB_WATCH_BYTES the consumer gets no turn");
-    must (job_watch_confirm (w, c, 8) == 0);
+    tap_must (job_watch_confirm (w, c, 8) == 0);
     ok (!next (w, 1000, &t), "a single job above JOB_WATCH_BYTES blocks further ones");
-    must (job_watch_confirm (w, c, 9) == 0);
+    tap_must (job_watch_confirm (w, c, 9) == 0);
     ok (next (w, 1000, &t) && t.after == 9, "after that job is confirmed the consumer gets a turn");
     job_watch_destroy (w);
 }
@@ -140,9 +134,9 @@ static void test_many (void)
     uint64_t sent = 0, confirmed = 0;
     bool good = true;
 
-    must (w != NULL);
+    tap_must (w != NULL);
     struct watcher *c = job_watch_add (w, 0, 1000, NULL);
-    must (c != NULL);
+    tap_must (c != NULL);
     while (sent < 100000) {
         while (next (w, 200000, &t)) {
             good = good && t.after == sent && sent + t.max_jobs <= confirmed + 1000;
@@ -170,7 +164,7 @@ static void test_each (void)
 {
     struct job_watch *w = job_watch_create ();
 
-    must (w && job_watch_add (w, 0, 1, NULL) && job_watch_add (w, 0, 1, NULL) && job_watch_add (w, 0, 1, NULL));
+    tap_must (w && job_watch_add (w, 0, 1, NULL) && job_watch_add (w, 0, 1, NULL) && job_watch_add (w, 0, 1, NULL));
     job_watch_each (w, count_cb, &w);
     ok (!job_watch_find (w, 1) && job_watch_find (w, 2) && !job_watch_find (w, 3),
         "a consumer may be removed when job_watch_each () calls for it");
