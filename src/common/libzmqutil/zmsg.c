@@ -12,6 +12,7 @@
  * A receive writes the parts into a new message in the stream encoding, which codec.c decodes in place, so that one
  * decoder with one set of rules serves both. All parts of a message are read, even if some are malformed.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <zmq.h>
@@ -118,10 +119,8 @@ static int add_header (struct parts *parts, const idt_msg_t *msg)
     return 0;
 }
 
-static int add_all (struct parts *parts, const char *identity, const idt_msg_t *msg)
+static int add_all (struct parts *parts, const idt_msg_t *msg)
 {
-    if (identity && parts_add_copy (parts, identity, strlen (identity)) < 0)
-        return -1;
     if ((msg->flags & IDT_MSGFLAG_ROUTE) && add_routes (parts, msg) < 0)
         return -1;
     if ((msg->flags & IDT_MSGFLAG_TOPIC) && parts_add_copy (parts, msg->topic, msg->topic_len) < 0)
@@ -175,6 +174,7 @@ static int send_all (void *sock, struct parts *parts)
 {
     size_t last = parts->count - 1;
 
+    assert (parts->count > 0 && parts->count <= PARTS_MAX);
     if (send_first (sock, &parts->frames[0], last > 0 ? ZMQ_SNDMORE : 0) < 0)
         return -1;
     for (size_t i = 1; i <= last; i++) {
@@ -187,26 +187,24 @@ static int send_all (void *sock, struct parts *parts)
     return 0;
 }
 
-static int add_whole (struct parts *parts, const char *identity, const idt_msg_t *msg)
+static int add_whole (struct parts *parts, const idt_msg_t *msg)
 {
-    uint8_t *p;
+    uint8_t *p = parts_add (parts, idt_msg_encode_size (msg));
 
-    if ((identity && parts_add_copy (parts, identity, strlen (identity)) < 0)
-        || !(p = parts_add (parts, idt_msg_encode_size (msg))))
+    if (!p)
         return -1;
     msg_put (p, msg);
     return 0;
 }
 
-typedef int (*add_f) (struct parts *parts, const char *identity, const idt_msg_t *msg);
-
-static int send_parts (void *sock, const char *identity, const idt_msg_t *msg, add_f add)
+static int send_message (void *sock, const char *identity, const idt_msg_t *msg, bool whole)
 {
     struct parts parts;
     int rc = -1;
 
     parts.count = 0;
-    if (add (&parts, identity, msg) == 0)
+    if ((!identity || parts_add_copy (&parts, identity, strlen (identity)) == 0)
+        && (whole ? add_whole (&parts, msg) : add_all (&parts, msg)) == 0)
         rc = send_all (sock, &parts);
     parts_fini (&parts);
     return rc;
@@ -214,12 +212,12 @@ static int send_parts (void *sock, const char *identity, const idt_msg_t *msg, a
 
 int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
 {
-    return send_parts (sock, identity, msg, add_all);
+    return send_message (sock, identity, msg, false);
 }
 
 int msg_zmq_send_whole (void *sock, const char *identity, const idt_msg_t *msg)
 {
-    return send_parts (sock, identity, msg, msg->payload_size < ZMSG_ZERO_COPY_SIZE ? add_whole : add_all);
+    return send_message (sock, identity, msg, msg->payload_size < ZMSG_ZERO_COPY_SIZE);
 }
 
 /* --- receiving ---------------------------------------------------------------------------- */
