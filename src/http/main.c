@@ -74,33 +74,27 @@ static const struct option longs[] = {
     { NULL, 0, NULL, 0 },
 };
 
-static const char help[] = "usage: idtree-http [OPTION]...\n"
-                           "Serve ids and figures of an instance over HTTP.\n\n"
-                           "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN
-                           ")\n  -u, --uri URI            the broker "
-                           "(default: as for idtree)\n      --token-file "
-                           "FILE    the first line is the token that all "
-                           "requests must show; needed if other hosts can "
-                           "connect\n      --tls-cert FILE, --tls-key "
-                           "FILE   serve TLS with that certificate and its "
-                           "key (PEM)\n      --tls-client-ca FILE accept "
-                           "clients without a token if one of these signed "
-                           "their certificate\n      --max-connections N  "
-                           "at the same time (12000)\n      --rate "
-                           "N             ids a second for all clients "
-                           "together; 0: no limit (1000000)\n      "
-                           "--max-answers MIB    memory for answers that "
-                           "clients have not read yet (64)\n      "
-                           "--show-log           show lines of the "
-                           "instance's log to other users of this host, "
-                           "too\n  -h, --help               show "
-                           "this\n      --version            show the "
-                           "version\n\nGET / (the page for people), POST "
-                           "/v1/ids?n=N&to=FORM, GET /v1/ids/ID, "
-                           "/v1/watermark, /v1/tree,\n    /v1/events, "
-                           "/v1/openapi.json, /metrics, /healthz, "
-                           "/readyz\n\nexample: idtree-http & curl -X POST "
-                           "'localhost:8061/v1/ids?n=3'\n";
+static const char help[] =
+    "usage: idtree-http [OPTION]...\n"
+    "Serve ids and figures of an instance over HTTP.\n"
+    "\n"
+    "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
+    "  -u, --uri URI            the broker (default: as for idtree)\n"
+    "      --token-file FILE    the first line is the token that all requests must show; needed if other "
+    "hosts can connect\n"
+    "      --tls-cert FILE, --tls-key FILE   serve TLS with that certificate and its key (PEM)\n"
+    "      --tls-client-ca FILE accept clients without a token if one of these signed their certificate\n"
+    "      --max-connections N  at the same time (12000)\n"
+    "      --rate N             ids a second for all clients together; 0: no limit (1000000)\n"
+    "      --max-answers MIB    memory for answers that clients have not read yet (64)\n"
+    "      --show-log           show lines of the instance's log to other users of this host, too\n"
+    "  -h, --help               show this\n"
+    "      --version            show the version\n"
+    "\n"
+    "GET / (the page for people), POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /v1/tree,\n"
+    "    /v1/events, /v1/openapi.json, /metrics, /healthz, /readyz\n"
+    "\n"
+    "example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
 
 static void end (int status, const char *text)
 {

@@ -10,7 +10,7 @@
  * Calls wait in slices, and check between them whether the query was cancelled. The error that this throws leaves the
  * pending request in 'session', where the next call finds it.
  */
-#include "broker.h"
+#include "extension.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,10 +40,11 @@ static struct {
 /* --- the library ------------------------------------------------------------------------------- */
 
 /* The functions that are used, without their prefix idt_. */
-#define FUNCTIONS(F)                                                                                          \
-    F (open_ex)                                                                                               \
-    F (close) F (lost_error) F (rpc) F (rpc_get_unpack) F (future_wait) F (future_is_ready) F (future_errnum) \
-        F (future_error) F (future_destroy) F (fluid_generate_async) F (fluid_generate_get)
+#define FUNCTIONS(F)                                                                                                 \
+    F (open_ex)                                                                                                      \
+    F (close)                                                                                                        \
+    F (lost_error) F (rpc) F (rpc_get_unpack) F (future_wait) F (future_is_ready) F (future_errnum) F (future_error) \
+        F (future_destroy) F (fluid_generate_async) F (fluid_generate_get)
 
 struct library {
 #define MEMBER(name) __typeof__ (&idt_##name) name;

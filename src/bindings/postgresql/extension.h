@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.h - declarations that the files of the extension share: settings, dates, clock, errors
+/* extension.h - declarations that the files of the extension share: extension.c (settings, dates, clock, errors), broker.c
+ * (messages), source.c (which ids are next), fluid.c (the functions in SQL)
  *
  * All of it runs in a backend of PostgreSQL, which has one thread: static variables belong to its session.
  */
@@ -72,5 +73,57 @@ void pause_ms (long ms);
 
 /* End the query with 'sentence', and a hint for that errno. */
 __attribute__ ((noreturn)) void complain (int errnum, const char *sentence); /* PostgreSQL 18 has no macro for it */
+
+/* --- broker.c: ids and other data of a broker by message --------------------------------------------
+ *
+ * A call waits for at most idtree.timeout. If the query is cancelled meanwhile, the call ends within a second, and the
+ * connection stays usable.
+ */
+
+/* The behaviour of a call without a broker. */
+enum need {
+    NEED_NOT, /* the call soon returns false */
+    NEED,     /* the query ends with an error */
+    NEED_WAIT /* like NEED, but the broker was there before, so the call waits for it */
+};
+
+/* Get up to 'n' ids in increasing order, as many as are available. '*asked_ms' is when they were requested: now, or at
+ * broker_ask_ahead (n), if that was the last call of this file. Returns their number; 0: none.
+ */
+uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need);
+
+/* Request 'n' ids in advance, after broker_ids () got some: they arrive while those are used. */
+void broker_ask_ahead (uint32 n);
+
+/* Whether the broker answers now; then its instance is known. */
+bool broker_is_there (void);
+
+/* The number of generators of the broker (fluid.lanes); 0: there was no broker. */
+int broker_lanes (void);
+
+/* The epoch of the instance as text, which the caller must pfree (). 'need' must not be NEED_NOT. */
+char *broker_epoch (enum need need);
+
+/* The UUID of the instance; "": it has none. Borrowed until session_leave (). */
+const char *broker_instance (void);
+
+/* Close the connection, if there is one. */
+void session_leave (void);
+
+/* --- source.c: the source of a session's ids ---------------------------------------------------------
+ *
+ * If the broker shares its page, ids come from the page one by one, so each is above all earlier ids. Otherwise they
+ * come from a block that is requested by message, and which grows while blocks are used up fast. Blocks are also used
+ * if the ids of the page's generator in a millisecond are used up and the broker has more generators (fluid.lanes).
+ */
+
+/* A new id, above all that this session got before. */
+fluid_t source_next (void);
+
+/* If a broker is there, learn its instance when a query is planned, before the workers of the query need it. */
+void source_prepare (void);
+
+/* The epoch of the instance in Unix milliseconds: idtree.epoch, or the broker's, which is asked once. */
+int64 source_epoch_ms (void);
 
 #endif /* POSTGRESQL_EXTENSION_H */

@@ -21,8 +21,6 @@
 #include "utils/sortsupport.h"
 #include "utils/timestamp.h"
 
-#include "source.h"
-
 #if PG_VERSION_NUM < 160000 /* there, errors are always thrown */
 #define ereturn(soft, dummy, ...) ereport (ERROR, __VA_ARGS__)
 #endif

@@ -6,7 +6,7 @@
  * Each id is above the previous one of the session, from any source. All ids are from the same instance, because two
  * instances may make the same ids.
  */
-#include "source.h"
+#include "extension.h"
 
 #include <errno.h>
 
@@ -14,8 +14,6 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
-
-#include "broker.h"
 
 #define PAGE_WAIT_MS 100
 #define AGAIN_MS 1000

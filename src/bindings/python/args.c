@@ -63,3 +63,8 @@ bool is_list_size (Py_ssize_t n, const char *instead)
         PyErr_Format (PyExc_ValueError, "a list of %zd ids is too long, the maximum is %d: %s", n, IDS_MAX, instead);
     return false;
 }
+
+PyObject *return_self (PyObject *self, PyObject *unused)
+{
+    return Py_NewRef (self);
+}

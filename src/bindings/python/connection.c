@@ -408,11 +408,6 @@ static void connection_dealloc (PyObject *self)
     Py_DECREF (type);
 }
 
-static PyObject *connection_begin_with (PyObject *self, PyObject *unused)
-{
-    return Py_NewRef (self);
-}
-
 static PyObject *connection_end_with (PyObject *self, PyObject *args)
 {
     return connection_close (self, NULL);
@@ -456,7 +451,7 @@ static PyMethodDef methods[] = {
       "effect." },
     { "_interrupt", connection_interrupt, METH_O, NULL },
     { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
-    { "__enter__", connection_begin_with, METH_NOARGS, NULL },
+    { "__enter__", return_self, METH_NOARGS, NULL },
     { "__exit__", connection_end_with, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

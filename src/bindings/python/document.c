@@ -575,11 +575,6 @@ static void document_dealloc (PyObject *self)
     Py_DECREF (type);
 }
 
-static PyObject *document_enter (PyObject *self, PyObject *unused)
-{
-    return Py_NewRef (self);
-}
-
 static PyObject *document_exit (PyObject *self, PyObject *args)
 {
     return document_close (self, NULL);
@@ -624,7 +619,7 @@ static PyMethodDef document_methods[] = {
       "sync($self, /, timeout=-1.0)\n--\n\nWait until all ranges that were ordered before the call are known here." },
     { "close", document_close, METH_NOARGS,
       "close($self, /)\n--\n\nEnd it; other sessions never learn ids that are not settled." },
-    { "__enter__", document_enter, METH_NOARGS, NULL },
+    { "__enter__", return_self, METH_NOARGS, NULL },
     { "__exit__", document_exit, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

@@ -39,6 +39,8 @@ int take_timeout (PyObject *object, void *to);
 /* Whether a list may have 'n' ids. If not, raises ValueError with the advice 'instead'. */
 bool is_list_size (Py_ssize_t n, const char *instead);
 
+PyObject *return_self (PyObject *self, PyObject *unused); /* the method __enter__ */
+
 /* --- types and functions, each in the file of its name --------------------------------------------- */
 
 /* Make the types of connections, documents, and compressors without a broker. */

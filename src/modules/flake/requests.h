@@ -3,9 +3,8 @@
 
 /* requests.h - the requests that a node has not answered: some wait for their turn, others were forwarded
  *
- * Each kind has a queue for requests of few ids and a queue for requests of many. In a queue requesters take turns, and
- * each one's requests are served in order. A request becomes current in its turn, and stays current until it is
- * answered or forwarded. So each queue makes the ids of one request at a time.
+ * A request becomes current in its turn, and stays current until it is answered or forwarded. So each queue makes the
+ * ids of one request at a time.
  *
  * Requests can share a batch if they are in the same queue and have the same meta and drift. Of such batches one is
  * under way, and later requests are collected in the next. A full batch (FLAKE_FEW ids) is sent without waiting.
