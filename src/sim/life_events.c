@@ -101,6 +101,28 @@ static void sim_check_age (struct life *l, const struct ask *a, const struct id_
     }
 }
 
+/* Send a message to the parent. Returns 0, or -1 if there is no link. */
+static int send_up (struct life *l, struct message m)
+{
+    if (l->link == 0)
+        return -1;
+    m.from = l->id;
+    m.to = l->parent;
+    m.link = l->link;
+    message_send (l->w, &m);
+    return 0;
+}
+
+/* Send the answer to a child's request. */
+static void send_down (struct life *l, const struct ask *a, struct message m)
+{
+    m.from = l->id;
+    m.to = a->child;
+    m.link = a->link;
+    m.tag = a->tag;
+    message_send (l->w, &m);
+}
+
 static void reply_op (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct life *l = arg;
@@ -113,13 +135,7 @@ static void reply_op (void *arg, void *cookie, const struct id_run *run, size_t 
     if (a->client)
         sim_check_answer (l->w, l, a, run, nruns);
     else
-        message_send (l->w, &(struct message){ .type = MSG_IDS,
-                                               .from = l->id,
-                                               .to = a->child,
-                                               .link = a->link,
-                                               .tag = a->tag,
-                                               .run = (struct id_run *)run,
-                                               .nruns = nruns });
+        send_down (l, a, (struct message){ .type = MSG_IDS, .run = (struct id_run *)run, .nruns = nruns });
     ask_destroy (l, a);
 }
 
@@ -144,12 +160,7 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     if (a->client)
         l->w->result.failed++;
     else
-        message_send (l->w, &(struct message){ .type = MSG_ERROR,
-                                               .from = l->id,
-                                               .to = a->child,
-                                               .link = a->link,
-                                               .tag = a->tag,
-                                               .count = (uint32_t)errnum });
+        send_down (l, a, (struct message){ .type = MSG_ERROR, .count = (uint32_t)errnum });
     if (errnum == EOVERFLOW)
         sim_check_overflow (l);
     else if (a->client && a->final && errnum != EAGAIN
@@ -161,40 +172,21 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
 
 static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
-    struct life *l = arg;
-
-    if (l->link == 0)
-        return -1;
-    message_send (l->w, &(struct message){ .type = MSG_BLOCK,
-                                           .from = l->id,
-                                           .to = l->parent,
-                                           .link = l->link,
-                                           .tag = tag,
-                                           .count = count,
-                                           .after = after });
-    return 0;
+    return send_up (arg, (struct message){ .type = MSG_BLOCK, .tag = tag, .count = count, .after = after });
 }
 
 static void cancel_op (void *arg)
 {
-    struct life *l = arg;
-
-    if (l->link != 0)
-        message_send (l->w, &(struct message){ .type = MSG_CANCEL, .from = l->id, .to = l->parent, .link = l->link });
+    (void)send_up (arg, (struct message){ .type = MSG_CANCEL });
 }
 
 static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct life *l = arg;
 
-    if (l->link == 0)
-        return -1;
-    if (tag != 0)
+    if (l->link != 0 && tag != 0)
         l->tags[l->ntags++ % NTAGS] = tag;
-    message_send (l->w,
-                  &(struct message){
-                      .type = MSG_LEASE, .from = l->id, .to = l->parent, .link = l->link, .tag = tag, .req = *req });
-    return 0;
+    return send_up (l, (struct message){ .type = MSG_LEASE, .tag = tag, .req = *req });
 }
 
 static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *answer)
@@ -206,10 +198,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
         if (l->authority && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
             sim_check_fail (l->w->check, "the root grants more than is on the disk");
     if (a->tag != 0)
-        message_send (
-            l->w,
-            &(struct message){
-                .type = MSG_GRANTS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag, .answer = *answer });
+        send_down (l, a, (struct message){ .type = MSG_GRANTS, .answer = *answer });
     ask_destroy (l, a);
 }
 
@@ -226,12 +215,7 @@ static void store_op (void *arg, const struct lease_record *record)
 
 static void report_up_op (void *arg, const struct report *report)
 {
-    struct life *l = arg;
-
-    if (l->link != 0)
-        message_send (l->w,
-                      &(struct message){
-                          .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
+    (void)send_up (arg, (struct message){ .type = MSG_REPORT, .report = *report });
 }
 
 /* The request is a promise not to use the rest, whether it arrives or not. */
@@ -243,11 +227,7 @@ static int share_up_op (void *arg, const struct share_want *want)
     for (unsigned i = 0; i < NAREAS; i++)
         if (l->area[i].area.range.hi_ms > want->end_ms)
             l->area[i].area.range.hi_ms = want->end_ms;
-    if (l->link == 0)
-        return -1;
-    message_send (l->w, &(struct message){
-                            .type = MSG_WANT, .from = l->id, .to = l->parent, .link = l->link, .want = *want });
-    return 0;
+    return send_up (l, (struct message){ .type = MSG_WANT, .want = *want });
 }
 
 static void log_op (void *arg, int level, const char *text)
@@ -527,12 +507,8 @@ static void on_heartbeat (struct life *l, bool once)
         node_tick (l->node, life_boot_us (l));
         life_ask_watermark (l);
     }
-    else if (l->link != 0)
-        message_send (w, &(struct message){ .type = MSG_PING,
-                                            .from = l->id,
-                                            .to = l->parent,
-                                            .link = l->link,
-                                            .sample = { .sent_us = life_boot_us (l) } });
+    else
+        (void)send_up (l, (struct message){ .type = MSG_PING, .sample = { .sent_us = life_boot_us (l) } });
     if (!once)
         world_later (w, 30 * MS, EV_HEARTBEAT, l->id, 0);
     world_check_bounds (w);

@@ -50,12 +50,17 @@ static void follow_leader (void)
     strlcpy (source.instance, uuid, sizeof (source.instance));
 }
 
-static void start_over (void)
+static void drop_page (void)
 {
-    settings_need ();
     idt_page_close (source.page);
     source.page = NULL;
     source.page_again_ms = 0;
+}
+
+static void start_over (void)
+{
+    settings_need ();
+    drop_page ();
     source.at = source.n = 0;
     source.bulk = false;
     source.served = source.has_epoch = false;
@@ -201,11 +206,8 @@ static fluid_t next_otherwise (int errnum)
 
     if (settings.moved)
         start_over ();
-    else if (source.page && errnum == ESTALE) {
-        idt_page_close (source.page);
-        source.page = NULL;
-        source.page_again_ms = 0;
-    }
+    else if (source.page && errnum == ESTALE)
+        drop_page ();
     if (page_renew () && page_next (&id))
         return id;
     int64 end_ms = now_ms () + settings.timeout_ms;

@@ -65,28 +65,19 @@ struct server {
 
 static const char *reason (unsigned status)
 {
-    switch (status) {
-    case 400:
-        return "Bad Request";
-    case 401:
-        return "Unauthorized";
-    case 403:
-        return "Forbidden";
-    case 404:
-        return "Not Found";
-    case 405:
-        return "Method Not Allowed";
-    case 413:
-        return "Content Too Large";
-    case 429:
-        return "Too Many Requests";
-    case 501:
-        return "Not Implemented";
-    case 503:
-        return "Service Unavailable";
-    default:
-        return "Internal Server Error";
-    }
+    static const struct {
+        unsigned status;
+        const char *text;
+    } rows[] = {
+        { 400, "Bad Request" },       { 401, "Unauthorized" },       { 403, "Forbidden" },
+        { 404, "Not Found" },         { 405, "Method Not Allowed" }, { 413, "Content Too Large" },
+        { 429, "Too Many Requests" }, { 501, "Not Implemented" },    { 503, "Service Unavailable" },
+    };
+
+    for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++)
+        if (rows[i].status == status)
+            return rows[i].text;
+    return "Internal Server Error";
 }
 
 /* A proxy that compresses a stream would hold it back until it has enough data, so this forbids it. */

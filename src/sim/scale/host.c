@@ -283,55 +283,33 @@ bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
     return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
 }
 
-/* Times of messages at one end, for one kind of link. */
-struct carried {
-    double heartbeat_us, lease_us, report_us, hello_us, other_us;
-};
-
-/* start_us includes the work of a hello inside a process. */
-static struct carried carried_inside (const struct costs *c, const struct scale_transport *inside)
-{
-    return (struct carried){ .heartbeat_us = inside->heartbeat_us,
-                             .lease_us = c->inside_us,
-                             .report_us = inside->report_us,
-                             .hello_us = c->inside_us,
-                             .other_us = c->inside_us };
-}
-
-static struct carried carried_outside (const struct costs *c, double other_us)
-{
-    return (struct carried){ .heartbeat_us = c->heartbeat_us,
-                             .lease_us = c->lease_us,
-                             .report_us = c->report_us,
-                             .hello_us = c->hello_us / 2,
-                             .other_us = other_us };
-}
-
-/* The content of messages for leases and subleases takes the same time on each kind of link. */
+/* The content of messages for leases and subleases takes the same time on each kind of link. start_us includes the work
+ * of a hello inside a process.
+ */
 double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us)
 {
     const struct costs *c = &s->config.costs;
-    struct carried by = scale_link_is_inside (s, m->from, m->to) ? carried_inside (c, &s->inside)
-                                                                 : carried_outside (c, other_us);
+    bool inside = scale_link_is_inside (s, m->from, m->to);
+    double lease_us = inside ? c->inside_us : c->lease_us;
 
     switch (m->type) {
     case MSG_PING:
     case MSG_PONG:
-        return by.heartbeat_us / 2; /* the other half is for the response */
+        return (inside ? s->inside.heartbeat_us : c->heartbeat_us) / 2; /* the other half is for the response */
     case MSG_LEASE:
-        return by.lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+        return lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
     case MSG_GRANTS:
-        return by.lease_us + (double)m->answer.ngrant * c->want_us;
+        return lease_us + (double)m->answer.ngrant * c->want_us;
     case MSG_WANT:
     case MSG_SHARE:
-        return by.lease_us + c->want_us;
+        return lease_us + c->want_us;
     case MSG_REPORT:
-        return by.report_us;
+        return inside ? s->inside.report_us : c->report_us;
     case MSG_HELLO:
     case MSG_JOINED:
-        return by.hello_us;
+        return inside ? c->inside_us : c->hello_us / 2;
     default:
-        return by.other_us;
+        return inside ? c->inside_us : other_us;
     }
 }
 

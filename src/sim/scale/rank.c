@@ -182,14 +182,22 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     ask_free (r->s, a);
 }
 
+/* Send a message to the parent. Returns 0, or -1 if there is no link. */
+static int send_up (struct scale_rank *r, struct scale_message m)
+{
+    if (r->place != PLACE_UP)
+        return -1;
+    m.to = r->parent;
+    scale_link_send (r, &m);
+    return 0;
+}
+
 static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
     struct scale_rank *r = arg;
 
-    if (r->place != PLACE_UP)
+    if (send_up (r, (struct scale_message){ .type = MSG_BLOCK, .tag = tag, .count = count, .after = after }) < 0)
         return -1;
-    scale_link_send (r, &(struct scale_message){
-                            .type = MSG_BLOCK, .to = r->parent, .tag = tag, .count = count, .after = after });
     r->under_way++;
     if (r->s->result.most_under_way < r->under_way)
         r->s->result.most_under_way = r->under_way;
@@ -198,10 +206,7 @@ static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 
 static void cancel_op (void *arg)
 {
-    struct scale_rank *r = arg;
-
-    if (r->place == PLACE_UP)
-        scale_link_send (r, &(struct scale_message){ .type = MSG_CANCEL, .to = r->parent });
+    (void)send_up (arg, (struct scale_message){ .type = MSG_CANCEL });
 }
 
 /* --- leases ------------------------------------------------------------------------------------------------------- */
@@ -219,12 +224,9 @@ static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req
 {
     struct scale_rank *r = arg;
 
-    if (r->place != PLACE_UP)
-        return -1;
-    if (tag != 0)
+    if (r->place == PLACE_UP && tag != 0)
         note_tag (&r->tags, tag);
-    scale_link_send (r, &(struct scale_message){ .type = MSG_LEASE, .to = r->parent, .tag = tag, .req = *req });
-    return 0;
+    return send_up (r, (struct scale_message){ .type = MSG_LEASE, .tag = tag, .req = *req });
 }
 
 static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *answer)
@@ -240,10 +242,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
 
 static void report_up_op (void *arg, const struct report *report)
 {
-    struct scale_rank *r = arg;
-
-    if (r->place == PLACE_UP)
-        scale_link_send (r, &(struct scale_message){ .type = MSG_REPORT, .to = r->parent, .report = *report });
+    (void)send_up (arg, (struct scale_message){ .type = MSG_REPORT, .report = *report });
 }
 
 /* The request is a promise not to use the rest, whether it arrives or not. */
@@ -253,11 +252,9 @@ static int share_up_op (void *arg, const struct share_want *want)
 
     if (r->s->check)
         sim_check_return (r->s->check, rank_life (r), want->end_ms);
-    if (r->place != PLACE_UP)
-        return -1;
-    r->wants_share = r->wants_share || want->size > 0;
-    scale_link_send (r, &(struct scale_message){ .type = MSG_WANT, .to = r->parent, .want = *want });
-    return 0;
+    if (r->place == PLACE_UP)
+        r->wants_share = r->wants_share || want->size > 0;
+    return send_up (r, (struct scale_message){ .type = MSG_WANT, .want = *want });
 }
 
 static void log_op (void *arg, int level, const char *text)
