@@ -277,39 +277,24 @@ struct typing {
     int operands;              /* number of operands before the word */
 };
 
-struct search {
-    const char *name; /* of 'len' bytes; NULL: find by letter */
-    size_t len;
-    int letter;
-    struct cmd_option found; /* without a name: not found */
-};
-
-static void compare_option (const struct cmd_option *o, void *arg)
-{
-    struct search *s = arg;
-
-    if (s->name ? strlen (o->name) == s->len && !strncmp (o->name, s->name, s->len)
-                : (o->letter & 0xff) == s->letter || (o->letter >> 8 != 0 && o->letter >> 8 == s->letter))
-        s->found = *o;
-}
-
 /* The option that a word is (without a name: none).  Sets '*value' to its argument in the same word (NULL: not there).
  */
 static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
 {
-    struct search s = { 0 };
+    struct cmd_option all[CMD_OPTIONS_ALL], found = { 0 };
+    int n = cmd_all_options (command, all), letter = word[1];
+    const char *name = letter == '-' ? word + 2 : NULL;
+    size_t len = name ? strcspn (name, "=") : 0;
 
-    if (word[1] == '-') {
-        s.name = word + 2;
-        s.len = strcspn (s.name, "=");
-        *value = s.name[s.len] ? s.name + s.len + 1 : NULL;
-    }
-    else {
-        s.letter = word[1];
+    for (int i = 0; i < n; i++)
+        if (name ? strlen (all[i].name) == len && !strncmp (all[i].name, name, len)
+                 : (all[i].letter & 0xff) == letter || (all[i].letter >> 8 != 0 && all[i].letter >> 8 == letter))
+            found = all[i];
+    if (name)
+        *value = name[len] ? name + len + 1 : NULL;
+    else
         *value = word[2] ? word + 2 : NULL;
-    }
-    cmd_each_option (command, compare_option, &s);
-    return s.found;
+    return found;
 }
 
 /* Note the options --uri, --rank and --scheme, which select the broker and the kind of ids. */
@@ -345,15 +330,17 @@ static void read_word (struct typing *t, const char *word)
         t->operands++;
 }
 
-static void offer_option (const struct cmd_option *o, void *arg)
+static void offer_options (const struct typing *t)
 {
-    struct candidates *c = arg;
+    struct cmd_option all[CMD_OPTIONS_ALL];
+    int n = cmd_all_options (t->command, all);
     char buf[64];
 
-    if (!o->help)
-        return;
-    snprintf (buf, sizeof (buf), "--%s", o->name);
-    offer_word (c, buf);
+    for (int i = 0; i < n; i++) {
+        snprintf (buf, sizeof (buf), "--%s", all[i].name);
+        if (all[i].help)
+            offer_word (&t->c, buf);
+    }
 }
 
 /* Write the name of operand number 'n' in the usage line into 'buf'. */
@@ -403,7 +390,7 @@ static void offer_typed (struct typing *t)
     else if (!t->operands_only && !strncmp (typed, "--", 2) && strchr (typed, '='))
         offer_value (t);
     else if (!t->operands_only && *typed == '-')
-        cmd_each_option (t->command, offer_option, &t->c);
+        offer_options (t);
     else
         offer_values (&t->c, operand_at (t->command->operands, t->operands, operand, sizeof (operand)));
 }

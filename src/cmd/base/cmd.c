@@ -221,35 +221,33 @@ static void take_json (struct cmd *cmd, const char *arg, void *to)
     cmd->json = true;
 }
 
-static const struct cmd_option help_option = { 'h', "help", NULL, "show this help", take_help, 0 };
-static const struct cmd_option uri_option = { 0, "uri", "URI", "broker to talk to", take_uri, 0 };
-static const struct cmd_option timeout_option = {
-    0, "timeout", "S", "give up after S seconds without an answer (default 30; 0: never)", take_timeout, 0
-};
-
-void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
+int cmd_all_options (const struct command *command, struct cmd_option all[CMD_OPTIONS_ALL])
 {
     const char *json = command->flags & CMD_SILENT ? "print an empty object when done" : command->json;
+    int n = 0;
 
-    for (const struct cmd_option *o = command->options; o && o->name; o++)
-        cb (o, arg);
-    if (json)
-        cb (&(struct cmd_option){ 0, "json", NULL, json, take_json, 0 }, arg);
-    if (command->flags & CMD_CONNECTS) {
-        cb (&uri_option, arg);
-        cb (&timeout_option, arg);
+    for (const struct cmd_option *o = command->options; o && o->name; o++) {
+        assert (n < CMD_OPTIONS_MAX);
+        all[n++] = *o;
     }
-    cb (&help_option, arg);
+    if (json)
+        all[n++] = (struct cmd_option){ 0, "json", NULL, json, take_json, 0 };
+    if (command->flags & CMD_CONNECTS) {
+        all[n++] = (struct cmd_option){ 0, "uri", "URI", "broker to talk to", take_uri, 0 };
+        all[n++] = (struct cmd_option){
+            0, "timeout", "S", "give up after S seconds without an answer (default 30; 0: never)", take_timeout, 0
+        };
+    }
+    all[n++] = (struct cmd_option){ 'h', "help", NULL, "show this help", take_help, 0 };
+    return n;
 }
-
-#define PARSER_MAX (CMD_OPTIONS_MAX + 4) /* with --uri, --timeout, --json and -h */
 
 /* The tables that getopt_long () needs. */
 struct parser {
-    struct option longs[PARSER_MAX + 1];
-    char shorts[4 * PARSER_MAX + 8];
-    struct cmd_option options[PARSER_MAX];
-    const char *names[PARSER_MAX];
+    struct option longs[CMD_OPTIONS_ALL + 1];
+    char shorts[4 * CMD_OPTIONS_ALL + 8];
+    struct cmd_option options[CMD_OPTIONS_ALL];
+    const char *names[CMD_OPTIONS_ALL];
     int count;
 };
 
@@ -260,25 +258,21 @@ static void add_letter (struct parser *p, int letter, bool has_arg)
     strcat (p->shorts, s); /* 0: appends nothing */
 }
 
-static void add_option (const struct cmd_option *o, void *arg)
-{
-    struct parser *p = arg;
-
-    assert (p->count < PARSER_MAX);
-    p->longs[p->count].name = o->name;
-    p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
-    p->longs[p->count].val = o->letter & 0xff ? o->letter & 0xff : KEY_LONG + p->count;
-    p->options[p->count] = *o;                     /* a copy, as 'o' may be a temporary */
-    p->names[p->count++] = o->help ? o->name : ""; /* for suggestions */
-    add_letter (p, o->letter & 0xff, o->arg != NULL);
-    add_letter (p, o->letter >> 8, o->arg != NULL);
-}
-
 static void make_parser (const struct command *command, struct parser *p)
 {
     memset (p, 0, sizeof (*p));
     strcpy (p->shorts, command->flags & CMD_RUNS ? "+:" : ":");
-    cmd_each_option (command, add_option, p);
+    p->count = cmd_all_options (command, p->options);
+    for (int i = 0; i < p->count; i++) {
+        const struct cmd_option *o = &p->options[i];
+
+        p->longs[i].name = o->name;
+        p->longs[i].has_arg = o->arg ? required_argument : no_argument;
+        p->longs[i].val = o->letter & 0xff ? o->letter & 0xff : KEY_LONG + i;
+        p->names[i] = o->help ? o->name : ""; /* for suggestions */
+        add_letter (p, o->letter & 0xff, o->arg != NULL);
+        add_letter (p, o->letter >> 8, o->arg != NULL);
+    }
 }
 
 /* The option for which getopt_long () returned 'key'; NULL: not in the table. */
@@ -431,7 +425,7 @@ void cmd_flush (const struct cmd *cmd)
 
 /* --- help ----------------------------------------------------------------------------------- */
 
-static void print_option (const struct cmd_option *o, void *arg)
+static void print_option (const struct cmd_option *o)
 {
     char text[64];
 
@@ -446,12 +440,16 @@ static void print_option (const struct cmd_option *o, void *arg)
 
 void cmd_help (const struct command *c)
 {
+    struct cmd_option all[CMD_OPTIONS_ALL];
+    int n = cmd_all_options (c, all);
+
     out_print ("usage: idtree %s [OPTION]...%s%s\n%s.\n", c->name, c->operands ? " " : "",
                c->operands ? c->operands : "", c->summary);
     if (c->details)
         out_own (c->details);
     out_own (c->details ? "\n\n" : "\n");
-    cmd_each_option (c, print_option, NULL);
+    for (int i = 0; i < n; i++)
+        print_option (&all[i]);
     if (c->example)
         out_print ("\nexample: %s\n", c->example);
 }

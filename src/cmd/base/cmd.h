@@ -49,7 +49,8 @@ struct cmd_option {
  * command, or one with another meaning in most commands.  A letter that -h shows means the same in all commands.
  */
 #define CMD_LETTERS(own, other) ((own) | (other) << 8)
-#define CMD_OPTIONS_MAX 16 /* of one command */
+#define CMD_OPTIONS_MAX 16                    /* of one command */
+#define CMD_OPTIONS_ALL (CMD_OPTIONS_MAX + 4) /* with --uri, --timeout, --json and -h */
 #define CMD_OPTIONS_END              \
     {                                \
         0, NULL, NULL, NULL, NULL, 0 \
@@ -184,8 +185,8 @@ void cmd_flush (const struct cmd *cmd);
  */
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
 
-/* Call 'cb' for each option of a command, also for the common ones.  'o' is borrowed until 'cb' returns. */
-void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg);
+/* Write all options of a command, also the common ones, into 'all'.  Returns their number. */
+int cmd_all_options (const struct command *command, struct cmd_option all[CMD_OPTIONS_ALL]);
 
 /* Print the -h screen of one command, of all commands, or of all commands whose first word is 'group'. */
 void cmd_help (const struct command *command);
