@@ -289,15 +289,15 @@ static int run_dmesg (struct cmd *cmd)
     return CMD_OK;
 }
 
+#define DMESG_AT(member) offsetof (struct dmesg_options, member)
+
 static const struct cmd_option dmesg_options[] = {
     { 'r', "rank", "RANKS", "of ranks such as 3 or 0-3,17, one after the other, or all", cmd_take_text,
-      offsetof (struct dmesg_options, ranks) },
-    { 'f', "follow", NULL, "continue with new lines as they are logged", cmd_take_flag,
-      offsetof (struct dmesg_options, follow) },
+      DMESG_AT (ranks) },
+    { 'f', "follow", NULL, "continue with new lines as they are logged", cmd_take_flag, DMESG_AT (follow) },
     { CMD_LETTERS (0, 'n'), "new", NULL, "only lines logged from now on (with -f)", cmd_take_flag,
-      offsetof (struct dmesg_options, only_new) },
-    { 'C', "clear", NULL, "clear the log instead of printing it", cmd_take_flag,
-      offsetof (struct dmesg_options, clear) },
+      DMESG_AT (only_new) },
+    { 'C', "clear", NULL, "clear the log instead of printing it", cmd_take_flag, DMESG_AT (clear) },
     CMD_OPTIONS_END,
 };
 
@@ -419,13 +419,13 @@ static int run_logger (struct cmd *cmd)
     return CMD_OK;
 }
 
+#define LOGGER_AT(member) offsetof (struct logger_options, member)
+
 static const struct cmd_option logger_options[] = {
-    { 'r', "rank", "R", "to the log of rank R (default: the broker of the URI)", cmd_take_rank,
-      offsetof (struct logger_options, rank) },
+    { 'r', "rank", "R", "to the log of rank R (default: the broker of the URI)", cmd_take_rank, LOGGER_AT (rank) },
     { CMD_LETTERS (0, 's'), "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug",
-      take_level, offsetof (struct logger_options, level) },
-    { CMD_LETTERS (0, 'n'), "name", "NAME", "name of the sender (default: logger)", cmd_take_text,
-      offsetof (struct logger_options, name) },
+      take_level, LOGGER_AT (level) },
+    { CMD_LETTERS (0, 'n'), "name", "NAME", "name of the sender (default: logger)", cmd_take_text, LOGGER_AT (name) },
     CMD_OPTIONS_END,
 };
 

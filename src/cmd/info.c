@@ -218,22 +218,11 @@ static json_t *get_new (struct cmd *cmd, uint32_t rank, const char *topic, json_
     return o;
 }
 
-static void add_attributes (json_t *all, struct cmd *cmd, uint32_t rank)
-{
-    for (size_t i = 0; i < FACTS && facts[i].attr; i++) {
-        json_t *o = get_new (cmd, rank, "attr.get", json_pack ("{s:s}", "name", facts[i].attr));
-
-        if (o)
-            json_object_set (all, facts[i].label, json_object_get (o, "value"));
-        json_decref (o);
-    }
-}
-
-/* Add the member 'name' of the answer to 'topic'. */
+/* Add the member 'name' of the answer to 'topic'; 'request' is stolen. */
 static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_t rank, const char *topic,
-                        const char *name)
+                        json_t *request, const char *name)
 {
-    json_t *o = get_new (cmd, rank, topic, json_object ());
+    json_t *o = get_new (cmd, rank, topic, request);
 
     if (o)
         json_object_set (all, label, json_object_get (o, name));
@@ -247,30 +236,24 @@ static json_t *collect_new (struct cmd *cmd, uint32_t rank)
 {
     json_t *all = json_object (), *fluid;
 
-    add_attributes (all, cmd, rank);
-    add_member (all, "state", cmd, rank, "state-machine.get", "state");
-    add_member (all, "subtree", cmd, rank, "overlay.health", "status");
+    for (size_t i = 0; i < FACTS && facts[i].attr; i++)
+        add_member (all, facts[i].label, cmd, rank, "attr.get", json_pack ("{s:s}", "name", facts[i].attr), "value");
+    add_member (all, "state", cmd, rank, "state-machine.get", json_object (), "state");
+    add_member (all, "subtree", cmd, rank, "overlay.health", json_object (), "status");
     if ((fluid = get_new (cmd, rank, "fluid.info", json_object ())))
         json_object_set_new (all, "fluid", fluid);
     add_documents (all, cmd);
     return all;
 }
 
-/* Replace the two times of a lease by a text. */
-static void show_lease (json_t *fluid)
-{
-    const char *from, *to;
-
-    if (json_unpack (json_object_get (fluid, "lease"), "[ss]", &from, &to) == 0)
-        json_object_set_new (fluid, "lease", json_sprintf ("%s to %s ms after the epoch", from, to));
-}
-
 static void print_info_text (json_t *all)
 {
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION (6);
     json_t *fluid = json_incref (json_object_get (all, "fluid"));
+    const char *from, *to;
 
-    show_lease (fluid);
+    if (json_unpack (json_object_get (fluid, "lease"), "[ss]", &from, &to) == 0)
+        json_object_set_new (fluid, "lease", json_sprintf ("%s to %s ms after the epoch", from, to));
     json_object_del (all, "fluid");
     out_print_members (all, "", LABEL_WIDTH, flags);
     out_print_members (fluid, "fluid ", LABEL_WIDTH, flags);

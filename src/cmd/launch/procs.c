@@ -454,23 +454,13 @@ static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
     return CONTROL_FAILED;
 }
 
-/* The command for one rank of a process with several that replaces a signal. */
+/* The command for one rank of a process with several that replaces a signal; NULL: there is none. */
 static const char *order_of (int signum)
 {
-    switch (signum) {
-    case SIGKILL:
-        return "kill";
-    case SIGSTOP:
-        return "stop";
-    case SIGCONT:
-        return "cont";
-    case SIGTERM:
-    case SIGINT:
-    case SIGHUP:
-        return "end";
-    default:
-        return NULL;
-    }
+    for (size_t i = 0; i < sizeof (verbs) / sizeof (verbs[0]); i++)
+        if (verbs[i].signum == signum)
+            return verbs[i].name;
+    return signum == SIGTERM || signum == SIGINT || signum == SIGHUP ? "end" : NULL;
 }
 
 /* Fail if the process of a rank does not take commands: a client that sent one would wait forever. */
@@ -490,6 +480,7 @@ static enum control_result give_order (struct procs *procs, int rank, int signum
 {
     const char *order = order_of (signum);
 
+    assert (signum > 0);
     if (procs->rank[rank].state == PROC_DOWN)
         return failed (errp, "broker %d is not running", rank);
     if (!order)
