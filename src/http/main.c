@@ -14,6 +14,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,33 +97,31 @@ static const char help[] =
     "\n"
     "example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
 
-static void end (int status, const char *text)
+static void end (int status, const char *fmt, ...) __attribute__ ((noreturn, format (printf, 2, 3)));
+
+static void end (int status, const char *fmt, ...)
 {
+    char text[512];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
     fprintf (stderr, "idtree-http: %s\n", text);
     exit (status);
 }
 
-/* Fail unless all output was written. If an earlier write failed, its errno is no longer known. */
-static void flush_out (void)
-{
-    bool failed = ferror (stdout);
-    char why[128];
-
-    if (fflush (stdout) == EOF)
-        snprintf (why, sizeof (why), "cannot write: %s", strerror (errno));
-    else if (failed)
-        snprintf (why, sizeof (why), "cannot write: not all of it was taken, as of a disk that is full");
-    else
-        return;
-    end (1, why);
-}
-
-/* Write the output and exit with status 0. */
+/* Exit with status 0 if all output was written. If an earlier write failed, its errno is no longer known. */
 static void done (void) __attribute__ ((noreturn));
 
 static void done (void)
 {
-    flush_out ();
+    bool failed = ferror (stdout);
+
+    if (fflush (stdout) == EOF)
+        end (1, "cannot write: %s", strerror (errno));
+    if (failed)
+        end (1, "cannot write: not all of it was taken, as of a disk that is full");
     exit (0);
 }
 
@@ -130,13 +129,10 @@ static uint32_t read_number (const char *name, const char *s, uint32_t min, uint
 {
     size_t digits = strspn (s, "0123456789");
     unsigned long n = digits > 0 && digits <= 10 && !s[digits] ? strtoul (s, NULL, 10) : UINT64_MAX;
-    idt_error_t error;
 
-    if (n >= min && n <= max)
-        return (uint32_t)n;
-    snprintf (error.text, sizeof (error.text), "--%s %.64s: a number from %u to %u is needed", name, s, min, max);
-    end (2, error.text);
-    return 0;
+    if (n < min || n > max)
+        end (2, "--%s %.64s: a number from %u to %u is needed", name, s, min, max);
+    return (uint32_t)n;
 }
 
 static struct http_options read_options (int argc, char **argv)
@@ -185,13 +181,8 @@ static struct http_options read_options (int argc, char **argv)
         default:
             end (2, "idtree-http --help shows the options");
         }
-    if (optind < argc) {
-        idt_error_t error;
-
-        snprintf (error.text, sizeof (error.text),
-                  "'%.64s' is one argument too many: idtree-http --help shows the options", argv[optind]);
-        end (2, error.text);
-    }
+    if (optind < argc)
+        end (2, "'%.64s' is one argument too many: idtree-http --help shows the options", argv[optind]);
     return o;
 }
 
@@ -246,12 +237,9 @@ static uint32_t fit_connections (uint32_t wanted)
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     if (setrlimit (RLIMIT_NOFILE, &limit) < 0 || getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return wanted;
-    if (limit.rlim_cur <= OTHER_FILES) {
-        fprintf (stderr,
-                 "idtree-http: %lu files may be open (ulimit -Hn), and %d are needed, and one for each connection\n",
-                 (unsigned long)limit.rlim_cur, OTHER_FILES);
-        exit (1);
-    }
+    if (limit.rlim_cur <= OTHER_FILES)
+        end (1, "%lu files may be open (ulimit -Hn), and %d are needed, and one for each connection",
+             (unsigned long)limit.rlim_cur, OTHER_FILES);
     uint32_t fit = (uint32_t)limit.rlim_cur - OTHER_FILES;
     fprintf (stderr, "idtree-http: %u connections at the same time, not %u: %lu files may be open (ulimit -Hn)\n", fit,
              wanted, (unsigned long)limit.rlim_cur);
@@ -411,7 +399,7 @@ static void find_socket (const struct http_options *o, struct server_conf *conf)
     if (conf->fd < 0 && (o->listen || errno == ENOENT))
         conf->fd = listen_at (o->listen ? o->listen : LISTEN, &door->loopback, &others, &error);
     if (conf->fd < 0)
-        end (errno == EINVAL ? 2 : 1, error.text);
+        end (errno == EINVAL ? 2 : 1, "%s", error.text);
     if (others && !door->token && !door->tls.authorities)
         end (2, "other hosts can connect to this address: --token-file or --tls-client-ca is needed");
     if (others && !door->tls.certificate)
@@ -428,7 +416,7 @@ static int serve (idt_t *h, const struct site_conf *conf, int signals)
     bool replaced = false;
 
     if (!s || !w)
-        end (1, error.text[0] ? error.text : strerror (errno));
+        end (1, "%s", error.text[0] ? error.text : strerror (errno));
     idt_watcher_start (w);
     idt_set_lost (h, lost_cb, &replaced);
     printf ("%s\n", listen_text (conf->server.fd, conf->server.door.tls.certificate != NULL, where));
@@ -448,24 +436,24 @@ int main (int argc, char **argv)
     char *token = NULL;
 
     if (inherited_set (&error) < 0)
-        end (1, error.text);
+        end (1, "%s", error.text);
     o = read_options (argc, argv);
     if (o.token_file && !(token = auth_token (o.token_file, &error)))
-        end (2, error.text);
+        end (2, "%s", error.text);
     struct site_conf conf = { .rate = o.rate };
     struct auth *door = &conf.server.door;
     door->token = token;
     conf.server.max_connections = fit_connections (o.max_connections);
     conf.server.max_answers = (size_t)o.max_answers << 20;
     if (tls_load (&door->tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
-        end (2, error.text);
+        end (2, "%s", error.text);
     find_socket (&o, &conf.server);
     conf.show_log = o.show_log || door->token || door->tls.authorities
                     || !door->loopback; /* other users of this host have no access */
     int signals = block_signals ();
     idt_t *h = idt_open_ex (o.uri, &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, &error);
     if (!h)
-        end (1, error.text);
+        end (1, "%s", error.text);
     int status = serve (h, &conf, signals);
     idt_close (h);
     close (signals);

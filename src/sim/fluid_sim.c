@@ -21,23 +21,6 @@ struct sim_plan {
     uint64_t count;
 };
 
-static void add (struct sim_result *sum, const struct sim_result *r)
-{
-    sum->events += r->events;
-    sum->faults += r->faults;
-    sum->requests += r->requests;
-    sum->answered += r->answered;
-    sum->failed += r->failed;
-    sum->ids += r->ids;
-    sum->ranges += r->ranges;
-    sum->shares += r->shares;
-    sum->spilled += r->spilled;
-    sum->watermarks += r->watermarks;
-    sum->paged += r->paged;
-    sum->lives += r->lives;
-    sum->sim_ms += r->sim_ms;
-}
-
 static void print_sum (const struct sim_result *s, uint64_t histories)
 {
     printf ("{\"histories\":%" PRIu64 ",\"events\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"lives\":%" PRIu64
@@ -96,14 +79,12 @@ int main (int argc, char **argv)
     struct sim_result sum = { .events = 0 };
 
     for (uint64_t i = 0; i < p.count; i++, p.config.seed++) {
-        struct sim_result r = sim_run (&p.config);
-
-        if (r.violation[0] != '\0') {
-            printf ("%s\nagain: fluid-sim -s %" PRIu64 " -c 1 -n %u -e %" PRIu64 " -v\n", r.violation, p.config.seed,
+        sim_run (&p.config, &sum);
+        if (sum.violation[0] != '\0') {
+            printf ("%s\nagain: fluid-sim -s %" PRIu64 " -c 1 -n %u -e %" PRIu64 " -v\n", sum.violation, p.config.seed,
                     (unsigned)p.config.nodes, p.config.steps);
             return 1;
         }
-        add (&sum, &r);
     }
     print_sum (&sum, p.count);
     return 0;

@@ -463,19 +463,34 @@ static void world_fini (struct world *w)
     sim_check_destroy (w->loans);
 }
 
-static void add_stats (struct sim_result *r, struct node *n)
+static void add (struct sim_result *sum, const struct world *w)
 {
-    const struct node_stats *stats = node_stats (n);
+    const struct sim_result *r = &w->result;
 
-    r->ranges += stats->renewals;
-    r->shares += stats->borrowed;
-    r->spilled += stats->spilled;
+    for (uint32_t i = 1; i <= w->nlives; i++) {
+        const struct node_stats *stats = node_stats (w->life[i]->node);
+
+        sum->ranges += stats->renewals;
+        sum->shares += stats->borrowed;
+        sum->spilled += stats->spilled;
+    }
+    sum->events += r->events;
+    sum->faults += r->faults;
+    sum->requests += r->requests;
+    sum->answered += r->answered;
+    sum->failed += r->failed;
+    sum->watermarks += r->watermarks;
+    sum->paged += r->paged;
+    sum->ids += sim_check_ids (w->check);
+    sum->lives += w->nlives;
+    sum->sim_ms += w->t / 1000;
+    if (sim_check_violation (w->check))
+        snprintf (sum->violation, sizeof (sum->violation), "%s", sim_check_violation (w->check));
 }
 
-struct sim_result sim_run (const struct sim_config *config)
+void sim_run (const struct sim_config *config, struct sim_result *sum)
 {
     struct world *w = must (malloc (sizeof (*w)));
-    struct sim_result result;
 
     world_init (w, config);
     run_until (w, UINT64_MAX, config->steps);
@@ -485,15 +500,7 @@ struct sim_result sim_run (const struct sim_config *config)
         final_requests (w);
     if (!sim_check_violation (w->check))
         stop_all (w);
-    for (uint32_t i = 1; i <= w->nlives; i++)
-        add_stats (&w->result, w->life[i]->node);
-    result = w->result;
-    result.ids = sim_check_ids (w->check);
-    result.lives = w->nlives;
-    result.sim_ms = w->t / 1000;
-    if (sim_check_violation (w->check))
-        snprintf (result.violation, sizeof (result.violation), "%s", sim_check_violation (w->check));
+    add (sum, w);
     world_fini (w);
     free (w);
-    return result;
 }

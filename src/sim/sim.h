@@ -60,6 +60,7 @@ struct sim_result {
     uint64_t sim_ms;     /* simulated time */
 };
 
-struct sim_result sim_run (const struct sim_config *config);
+/* Play a history, and add its result to '*sum'. */
+void sim_run (const struct sim_config *config, struct sim_result *sum);
 
 #endif /* SIM_SIM_H */
