@@ -16,6 +16,7 @@
 
 #include "fuzz.h"
 #include "http/site.h"
+#include "libfluid/block.h"
 #include "libidtree/transport.h"
 #include "libutil/minmax.h"
 
@@ -49,12 +50,13 @@ static void set_ids (struct broker *b, const idt_msg_t *request, idt_msg_t *answ
 {
     const void *data;
     size_t size;
-    uint8_t run[12];
+    uint8_t run[BLOCK_RUN_SIZE];
+    uint32_t n;
+    fluid_t after;
 
-    must (idt_msg_payload (request, &data, &size) == 0 && size >= 4);
-    uint32_t n = (uint32_t)get_be (data, 4);
-    put_be (run, 8, b->next_id);
-    put_be (run + 8, 4, n);
+    must (idt_msg_payload (request, &data, &size) == 0);
+    must (block_get_request (data, size, &n, &after));
+    block_put_run (run, (struct id_run){ b->next_id, n });
     b->next_id += n;
     must (idt_msg_set_payload (answer, run, sizeof (run)) == 0);
 }

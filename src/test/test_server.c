@@ -9,7 +9,6 @@
 #include "config.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,6 +24,7 @@
 #include <idtree/handle.h>
 
 #include "test/test_server.h"
+#include "libfluid/block.h"
 #include "libmsg/stream.h"
 #include "libutil/base64.h"
 #include "libutil/queue/fifo.h"
@@ -253,7 +253,7 @@ static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t 
     const uint8_t *p;
     size_t size;
     uint32_t count;
-    uint64_t after;
+    fluid_t after;
     uint8_t *answer = NULL;
     size_t used = 0;
 
@@ -267,19 +267,17 @@ static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t 
         respond_raw (c, req, 0, s->fluid_answer, s->fluid_size);
         return;
     }
-    must (idt_msg_payload (req, (const void **)&p, &size) == 0 && size == 12, "fluid.block");
-    memcpy (&count, p, 4);
-    memcpy (&after, p + 4, 8);
-    if (be64toh (after) > s->last_id) /* the client got ids from another server */
-        s->last_id = be64toh (after);
-    for (uint32_t left = be32toh (count); left > 0;) {
+    must (idt_msg_payload (req, (const void **)&p, &size) == 0 && block_get_request (p, size, &count, &after),
+          "fluid.block");
+    if (after > s->last_id) /* the client got ids from another server */
+        s->last_id = after;
+    for (uint32_t left = count; left > 0;) {
         uint64_t first = s->last_id + 1;
         uint32_t room = FLUID_PER_MS - (first & FLUID_SEQUENCE_MAX);
         uint32_t n = left < room ? left : room;
-        must ((answer = realloc (answer, used + 12)) != NULL, "realloc");
-        memcpy (answer + used, &(uint64_t){ htobe64 (first) }, 8);
-        memcpy (answer + used + 8, &(uint32_t){ htobe32 (n) }, 4);
-        used += 12;
+        must ((answer = realloc (answer, used + BLOCK_RUN_SIZE)) != NULL, "realloc");
+        block_put_run (answer + used, (struct id_run){ first, n });
+        used += BLOCK_RUN_SIZE;
         s->last_id = first + n - 1;
         left -= n;
     }

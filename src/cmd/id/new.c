@@ -14,7 +14,6 @@
  */
 #include "config.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -30,6 +29,7 @@
 #include "cmd/base/out.h"
 #include "cmd/id/text.h"
 #include "cmd/id/way.h"
+#include "libfluid/block.h"
 #include "libutil/clock.h"
 #include "libutil/duration.h"
 
@@ -256,13 +256,12 @@ static void print (const struct id_maker *m, const struct ident *id)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* The request of idt_fluid_generate_async (), but to a given rank: u32 count, u64 after. */
+/* The request of idt_fluid_generate_async (), but to a given rank. */
 static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
 {
-    uint8_t request[12] = { 0 };
-    uint32_t count = htobe32 (n);
+    uint8_t request[BLOCK_REQUEST_SIZE];
 
-    memcpy (request, &count, sizeof (count));
+    block_put_request (request, n, 0);
     return idt_rpc_raw (h, "fluid.block", request, sizeof (request), rank, 0);
 }
 
