@@ -7,8 +7,9 @@
  * exits. So the module ends itself when rc3 begins (the state "finalize"). Later there is no time left to write to a
  * disk.
  *
- * The handover to the next load of the module is a file in rundir, because Flux's broker keeps nothing for a module. The
- * file is removed when it is read. A later load must not find it: it would continue where other ranks have been since.
+ * The handover to the next load of the module is a file in rundir, because Flux's broker keeps nothing for a module.
+ * The file is removed when it is read. A later load must not find it: it would continue where other ranks have been
+ * since.
  */
 #ifndef FLUX_ENDING_H
 #define FLUX_ENDING_H

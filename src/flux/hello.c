@@ -3,9 +3,9 @@
 
 /* hello.c - sends hellos to the parent, and answers those of child brokers
  *
- * At most one hello to the parent is under way. The parent counts as connected from an answer until a failure. A failure
- * that means only that the service is not loaded is not logged. At most one request for the UUID of a child is under
- * way, so there are at most as many as children.
+ * At most one hello to the parent is under way. The parent counts as connected from an answer until a failure. A
+ * failure that means only that the service is not loaded is not logged. At most one request for the UUID of a child is
+ * under way, so there are at most as many as children.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sender.c - determines the sender of a request in Flux; the subtree of this broker in Flux's tree, and the UUIDs of its
- * children
+/* sender.c - determines the sender of a request in Flux; the subtree of this broker in Flux's tree, and the UUIDs of
+ * its children
  */
 #include <assert.h>
 #include <errno.h>

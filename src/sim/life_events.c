@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* life_events.c - the callbacks of a node: answers, which are checked, and messages; and the events of a life: messages,
- * clients, heartbeats, its disk, a pause
+/* life_events.c - the callbacks of a node: answers, which are checked, and messages; and the events of a life:
+ * messages, clients, heartbeats, its disk, a pause
  */
 #include <assert.h>
 #include <errno.h>

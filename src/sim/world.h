@@ -258,7 +258,8 @@ void life_note_bound (struct life *l);
 uint64_t life_bound_us (const struct life *l);
 void life_note_lead (struct life *l); /* how far the clocks of roots have been ahead of real time */
 
-/* Check that no other life holds what this node holds. Called before ids leave the node, and after each call into it. */
+/* Check that no other life holds what this node holds. Called before ids leave the node, and after each call into it.
+ */
 void life_look_at_ranges (struct life *l);
 
 /* life_makes (): whether the life makes such ids itself. life_may_be_late (): whether such an id may leave it now

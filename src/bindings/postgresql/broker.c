@@ -39,24 +39,32 @@ static struct {
 
 /* --- the library ------------------------------------------------------------------------------- */
 
-/* The functions that are used, without their prefix idt_. */
-#define FUNCTIONS(F)                                                                                                 \
-    F (open_ex)                                                                                                      \
-    F (close)                                                                                                        \
-    F (lost_error) F (rpc) F (rpc_get_unpack) F (future_wait) F (future_is_ready) F (future_errnum) F (future_error) \
-        F (future_destroy) F (fluid_generate_async) F (fluid_generate_get)
-
 struct library {
-#define MEMBER(name) __typeof__ (&idt_##name) name;
-    FUNCTIONS (MEMBER)
+    __typeof__ (&idt_open_ex) open_ex;
+    __typeof__ (&idt_close) close;
+    __typeof__ (&idt_lost_error) lost_error;
+    __typeof__ (&idt_rpc) rpc;
+    __typeof__ (&idt_rpc_get_unpack) rpc_get_unpack;
+    __typeof__ (&idt_future_wait) future_wait;
+    __typeof__ (&idt_future_is_ready) future_is_ready;
+    __typeof__ (&idt_future_errnum) future_errnum;
+    __typeof__ (&idt_future_error) future_error;
+    __typeof__ (&idt_future_destroy) future_destroy;
+    __typeof__ (&idt_fluid_generate_async) fluid_generate_async;
+    __typeof__ (&idt_fluid_generate_get) fluid_generate_get;
 };
 
 static const struct row {
     const char *name;
     size_t at; /* offset in struct library */
 } rows[] = {
-#define ROW(name) { "idt_" #name, offsetof (struct library, name) },
-    FUNCTIONS (ROW)
+#define ROW(name)                                     \
+    {                                                 \
+        "idt_" #name, offsetof (struct library, name) \
+    }
+    ROW (open_ex),        ROW (close),          ROW (lost_error),           ROW (rpc),
+    ROW (rpc_get_unpack), ROW (future_wait),    ROW (future_is_ready),      ROW (future_errnum),
+    ROW (future_error),   ROW (future_destroy), ROW (fluid_generate_async), ROW (fluid_generate_get),
 };
 
 /* The library, or NULL with the reason in '*error' (borrowed until the next call). */

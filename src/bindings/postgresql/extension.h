@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.h - declarations that the files of the extension share: extension.c (settings, dates, clock, errors), broker.c
- * (messages), source.c (which ids are next), fluid.c (the functions in SQL)
+/* extension.h - declarations that the files of the extension share
+ *
+ *   extension.c  settings, dates, clock, errors
+ *   broker.c     ids and other data of a broker by message
+ *   source.c     the source of a session's ids
+ *   fluid.c      the functions in SQL
  *
  * All of it runs in a backend of PostgreSQL, which has one thread: static variables belong to its session.
  */

@@ -17,7 +17,6 @@
 #define BELOW_UUID "11111111-0000-4000-8000-000000000000"
 #define BELOW(rank) ((rank) == 1 || (rank) == 3) /* ranks on that side of rank 0 */
 
-
 struct rig {
     idt_t *h;
     void *ctx;

@@ -5,8 +5,8 @@
  * request and how long it waits
  *
  * Messages are in order over each link, in each direction. Each rank has one client. Random requests of each are
- * equivalent to one random sequence of requests, each at a random rank. Latency is measured from the end of the client's
- * send until it begins to read the answer, as in bench/bench-scale.c.
+ * equivalent to one random sequence of requests, each at a random rank. Latency is measured from the end of the
+ * client's send until it begins to read the answer, as in bench/bench-scale.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -386,7 +386,7 @@ void scale_link_io (struct scale *s, const struct scale_event *e)
                                                  .with.p = m });
 }
 
-/* --- clients: when they send requests ----------------------------------------------------------------------------------- */
+/* --- clients: when they send requests ---------------------------------------------------------------------- */
 
 static uint64_t local_ns (const struct scale *s)
 {

@@ -23,8 +23,8 @@
 
 /* --- costs ----------------------------------------------------------------------------------------
  *
- * The times of steps, as measured by scripts/scale-measure. Their file is a JSON object with all members of struct costs
- * and, optionally, a string "about".
+ * The times of steps, as measured by scripts/scale-measure. Their file is a JSON object with all members of struct
+ * costs and, optionally, a string "about".
  */
 
 /* A time that grows with the number of brokers on a host, because no cache holds all memory that they use. It was
