@@ -253,7 +253,7 @@ static int put_asks (struct connector *d)
 }
 
 /* Compare the broker's instance with the wanted one. The broker may not know its instance: a broker of Flux has none,
- * and a broker whose attributes this user may not read does not answer.
+ * and a broker whose attributes this user may not read answers EPERM.
  */
 static int take_instance (struct connector *d, const idt_msg_t *answer, idt_error_t *errp)
 {

@@ -86,7 +86,7 @@ void matchtag_table_remove (struct matchtag_table *t, uint32_t tag)
     assert (t->slots[gap].tag == tag);
     for (size_t i = (gap + 1) & mask; t->slots[i].tag != 0; i = (i + 1) & mask) {
         if (((i - home_of (t, t->slots[i].tag)) & mask) < ((i - gap) & mask))
-            continue; /* its home slot is behind the gap */
+            continue; /* its home slot comes after the gap */
         t->slots[gap] = t->slots[i];
         gap = i;
     }

@@ -28,7 +28,7 @@
 
 #define PAGE_MOST FLUID_PER_MS /* ids of one call; larger calls go to the broker, which shares ids fairly */
 #define RETRY_US 1000000       /* microseconds to wait after a refusal */
-#define PATIENCE_US 5000000    /* microseconds without an answer, after which the page is requested again */
+#define PATIENCE_US 5000000    /* microseconds after which an unanswered request for the page is given up */
 
 struct prefetch {
     struct id_block block;

@@ -83,7 +83,7 @@ struct id_source {
     idt_future_t *learn;       /* the request for the instance's UUID; NULL: not made */
 
     idt_page_t *page;         /* NULL: no page */
-    int page_fd;              /* of the request for one that is in progress; -1: none */
+    int page_fd;              /* socket of a request for a page that is in progress; -1: none */
     unsigned page_connection; /* number of the connection that the page belongs to */
     unsigned page_requests;   /* for ids, over that connection */
     uint64_t page_wait_us;    /* CLOCK_MONOTONIC: do not request before; end of a request in progress */

@@ -36,7 +36,7 @@ typedef struct idt idt_t;
  *   ENOENT, ECONNREFUSED  no broker there
  *   EHOSTUNREACH, EHOSTDOWN  that rank is not there, or has ended
  *   ETIMEDOUT     the broker does not answer
- *   EPERM         the broker serves another user
+ *   EPERM, EACCES the broker serves another user
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);
 
@@ -107,11 +107,14 @@ const char *idt_lost_error (const idt_t *h);
 void idt_close (idt_t *h);
 
 /* The reactor of the handle, created on first use and destroyed with the handle. The handle keeps it running while a
- * future with a callback is pending or a table of handlers is registered. NULL with errno ENOMEM.
+ * future with a callback is pending, a table of handlers is registered, or a document is attached. NULL with errno
+ * ENOMEM, or as idt_reactor_create () (EMFILE, ...).
  */
 idt_reactor_t *idt_get_reactor (idt_t *h);
 
-/* Use a reactor that the caller owns. Must be called before another is used (else errno EBUSY). */
+/* Use a reactor that the caller owns. Returns 0, or -1 with errno EBUSY (the handle has a reactor already) or
+ * ENOMEM.
+ */
 int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 
 /* Set a callback that the reactor calls when the connection is lost, and when reconnecting is given up, with the reason

@@ -30,7 +30,7 @@ enum idt_rpc_flag {
 /* Send a request for 'topic' to 'nodeid': a rank, IDT_NODEID_ANY (the nearest service, from this rank up), or
  * IDT_NODEID_UPSTREAM (the same without this rank; the first such call blocks as idt_get_rank ()). The payload is a
  * string (NULL: none), bytes, or packed JSON. Returns a future, or NULL with errno set:
- *   EINVAL   the topic is too long, or 'fmt' is wrong
+ *   EINVAL   the topic is empty or too long, or 'fmt' is wrong
  *   ENOBUFS  2^20 requests are pending, or as idt_send ()
  *   ENOMEM, or the reason why the connection was lost
  */
@@ -64,7 +64,7 @@ int idt_future_wait (idt_future_t *f, double timeout_ms);
 
 /* Call 'cb' from the handle's reactor when the future is fulfilled, or after 'timeout_ms' (negative: no limit), which
  * ends the future with ETIMEDOUT. A streaming future has that time for each response, from its reset. Returns 0, or -1
- * with errno EINVAL (it has a callback) or ENOMEM.
+ * with errno EINVAL (it has a callback, or 'cb' is NULL), or as idt_get_reactor ().
  */
 int idt_future_then (idt_future_t *f, double timeout_ms, idt_future_f cb, void *arg);
 

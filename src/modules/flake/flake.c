@@ -447,7 +447,7 @@ static json_t *stats_new (const struct flake_module *m)
                       (json_int_t)s->refused, "loans", (json_int_t)s->loans, "claims", (json_int_t)s->claims);
 }
 
-/* as libmodule/module.h wants it. */
+/* For module_report (). */
 static void report_stats (void *flake, bool states, struct metrics *m)
 {
     struct flake *f = flake;

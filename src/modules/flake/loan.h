@@ -32,7 +32,7 @@ enum loan_state {
     LOAN_UNKNOWN, /* no answer yet, or none since the last sublease ended */
     LOAN_HELD,    /* the subleased range contains now */
     LOAN_FENCED,  /* refused; it is requested again later */
-    LOAN_NEVER,   /* this rank cannot get a sublease */
+    LOAN_NEVER,   /* this rank cannot get a sublease; it is requested again after a second */
 };
 
 struct time_loan {

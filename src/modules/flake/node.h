@@ -156,8 +156,8 @@ void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant)
 void flake_claim_failed (struct flake *f, uint64_t now_us);
 
 /* At rank 0: a rank claims a fingerprint. Its own number is granted forever; another fingerprint for the time that rank
- * 0 has subleased. If another rank holds the fingerprint, the claiming rank gets its own number, and 'errp' has the
- * reason; otherwise 'errp' is unchanged. Returns 0 with '*grant', or -1 with errno set:
+ * 0 has subleased. If another rank holds the fingerprint, or the registry is full, the claiming rank gets its own
+ * number, and 'errp' has the reason; otherwise 'errp' is unchanged. Returns 0 with '*grant', or -1 with errno set:
  *   EAGAIN   no time is subleased yet; it was requested
  *   EINVAL   the fingerprint is the number of another rank; or the name is too long
  *   ENOTSUP  this is not rank 0

@@ -117,7 +117,9 @@ bool requests_forward (struct requests *r, uint64_t now_us, struct scheme_queue 
     return true;
 }
 
-/* A request in a batch was answered: drop its part of the batch's answer. */
+/* A request in a batch was answered. Remove it from a batch that was not sent yet; in a batch under way it stays until
+ * the batch is answered.
+ */
 static void forget_share (struct requests *r, struct flake_pending *p)
 {
     struct batch *b = p->batch;
@@ -248,7 +250,7 @@ bool requests_queue_is_empty (const struct scheme_queue *queue)
 
 /* --- sending ------------------------------------------------------------------------------------- */
 
-/* Put the requests of a batch that could not be sent at the head of their queue. */
+/* Put the requests of a batch that could not be sent, or got no answer, at the head of their queue. */
 static void put_again (struct requests *r, uint64_t now_us, struct batch *b)
 {
     struct flake_pending *p;

@@ -4,8 +4,9 @@
 /* borrower.c - the subleases that one rank holds
  *
  * A sublease was granted to this incarnation alone, and the lender relies on the promise in each request. So three
- * conditions are kept here: nothing at or above the end of a request is used afterwards; that end is above all that was
- * made or granted further; and an answer to a request that was followed by another one is not accepted.
+ * conditions are kept here: nothing at or above the end of a request is used afterwards; that end is above all ids that
+ * were made and all that was granted to children; and an answer to a request that was followed by another one is not
+ * accepted.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/borrower.h"
 
-#define FIRST_PAUSE_US 100000  /* between requests, or an eighth of a term; doubles */
-#define LONG_PAUSE_US 30000000 /* up to this, or a term */
+#define FIRST_PAUSE_US 100000  /* between requests; an eighth of a term if less; doubles */
+#define LONG_PAUSE_US 30000000 /* up to this; a term if less */
 
 void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms)
 {

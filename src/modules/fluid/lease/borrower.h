@@ -18,7 +18,7 @@
 #include "modules/fluid/lease/lease.h"
 
 #define BORROWER_SWITCH_MS \
-    50 /* the old sublease is used for so long after another size was requested, or an eighth of a term */
+    50 /* so long the old sublease is used after another size was requested; an eighth of a term if less */
 
 struct borrower {
     char incarnation[IDT_MSG_UUID_LEN + 1];
@@ -49,7 +49,8 @@ uint64_t borrower_end (const struct borrower *b);
 uint64_t borrower_due (const struct borrower *b, uint64_t now_us, uint64_t now_ms, uint32_t size);
 
 /* Make the request for 'size' (not 0) that is due: a new one, or a repetition of the one without answer. 'low_ms':
- * nothing was made or granted further at or above it. From now on what is held ends where '*want' says.
+ * no id was made, and nothing was granted to children, at or above it. From now on what is held ends where '*want'
+ * says.
  */
 void borrower_ask (struct borrower *b, uint64_t now_us, uint64_t now_ms, uint32_t size, uint64_t low_ms,
                    struct share_want *want);
@@ -87,7 +88,7 @@ void borrower_lost_time (struct borrower *b, uint64_t us);
 #define DEMAND_IDLE 2 /* a window with fewer requests counts as idle */
 #define DEMAND_IDLE_WINDOWS 4
 #define DEMAND_CALM_WINDOWS 30  /* so many windows without a burst that fills an eighth: the size is halved */
-#define DEMAND_TERM_US 15000000 /* least time between changes of size */
+#define DEMAND_TERM_US 15000000 /* least time between changes of size, except to 0 and from 0 */
 
 struct demand_window {
     uint64_t ids;

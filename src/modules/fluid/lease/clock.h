@@ -90,7 +90,7 @@ uint64_t clock_when (const struct clock *c, uint64_t boot_us, uint64_t inst_us);
  * later.
  */
 
-#define CLOCK_CHECK_GRAIN_US 5000 /* smaller differences are ignored, and those below 0.2 % of the interval */
+#define CLOCK_CHECK_GRAIN_US 5000 /* differences up to this plus 0.2 % of the interval are ignored */
 
 struct clock_check_reading {
     uint64_t boot_us; /* CLOCK_BOOTTIME */
@@ -123,7 +123,7 @@ const char *clock_check_describe (int64_t off_us, char text[CLOCK_CHECK_TEXT_MAX
  * debt. It is stored with the horizon, and decreases as the clock is slewed toward the wall clock. A root stores its
  * horizon no further ahead (its reach) than a quarter of what remains to AHEAD_MAX_MS (), so any number of successive
  * crashes approaches that limit and does not exceed it. The reach is at least an eighth of the time that the root has
- * been up. Thus:
+ * been up, and at most two leases. Thus:
  *
  *     debt <= AHEAD_MAX_MS () + an eighth of the time that roots were up since it was 0
  *

@@ -14,7 +14,7 @@
 #include "modules/fluid/lease/lease_relay.h"
 
 #define PACE_US \
-    20000 /* a few hops of it are shorter than the time after which a rank without a lease asks again (lessee.c) */
+    20000 /* so short that a request passes a few hops before a rank without a lease asks again (lessee.c) */
 
 struct lease_relay_item {
     TAILQ_ENTRY (lease_relay_item) link;

@@ -5,7 +5,7 @@
  *
  * A range was granted to this incarnation alone, even if other brokers request the same generator. So three things
  * matter for safety: an answer is accepted once, ids are made only inside the range, and what was returned is never
- * used again. The time of requests has no influence on safety: after a third of a lease, and while nothing is held
+ * used again. When requests are sent has no influence on safety: after a third of a lease or, while nothing is held,
  * sooner and with growing pauses.
  */
 #include <assert.h>
@@ -17,7 +17,7 @@
 #include "modules/fluid/lease/lessee.h"
 
 #define FIRST_PAUSE_US 100000 /* after a request without grant; doubles, up to a twelfth of a lease */
-#define UNDER_WAY_US 2000000  /* before an unanswered request is repeated, while nothing is held */
+#define UNDER_WAY_US 2000000  /* before an unanswered request is repeated if nothing is held; pause_us () if less */
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
@@ -148,7 +148,7 @@ static bool is_answer (const struct lessee *h, const struct lease_grant *grant)
            && strcmp (grant->incarnation, h->incarnation) == 0;
 }
 
-/* Ranges come in order of time. One that does not was not granted by the rules of this root, and is not used. */
+/* Ranges arrive in order of time. A range out of order was not granted by the rules of this root, and is not used. */
 static bool is_sound (const struct lessee *h, const struct lease_grant *grant)
 {
     return grant->lo_ms < grant->hi_ms && grant->hi_ms <= FLUID_TIMESTAMP_MAX + 1 && grant->lo_ms >= h->top_ms;

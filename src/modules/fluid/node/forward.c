@@ -24,7 +24,7 @@
 #define FIRST_RETRY_US 20000 /* after a forward that failed; doubles up to LAST_RETRY_US */
 #define LAST_RETRY_US 500000
 #define LEAST_PATIENCE_US \
-    100000 /* least wait: for a borrower (or 8 round trips), for an owner (or twice the time here) */
+    100000 /* least wait for an answer; longer: 8 round trips (borrower), twice the time to make the ids here (owner) */
 #define UP_TURN (16 * WAITING_TURN) /* ids of a client in each round trip, which they hardly prolong */
 
 /* --- up -------------------------------------------------------------------------------------- */

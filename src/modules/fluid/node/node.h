@@ -144,13 +144,14 @@ void node_stop (struct node *n, uint64_t now_us);
  * made for it. A request fails with
  *
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
- *   EAGAIN        its turn would not complete within max_backlog_ms; or this requester already uses its part of
- *                 max_waiting (see 'others'); or 'after' is more than max_backlog_ms ahead of the time here
- *                 (of a broker: two leases more); or, for a broker, 65536 requests wait
+ *   EAGAIN        its turn would not complete within max_backlog_ms, or did not within forward_timeout_ms and
+ *                 max_backlog_ms together; or this requester already uses its part of max_waiting (see 'others'); or
+ *                 'after' is more than max_backlog_ms ahead of the time here (of a broker, except at rank 0: two
+ *                 leases more); or, for a broker, 65536 requests wait
  *   EHOSTUNREACH  no rank could make the ids within forward_timeout_ms, or the node is stopped
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM
- *   EPERM, EPROTO  an ancestor refused the request, or its answer was invalid
+ *   EINVAL, EPERM, EPROTO  an ancestor refused the request, or its answer was invalid
  */
 bool node_block (struct node *n, uint64_t now_us, const struct node_request *req);
 
@@ -220,7 +221,8 @@ struct page;
  * node_page_publish () returns false. Returns 0, or -1 with errno set:
  *
  *   ENOTSUP  this rank owns no generator, or a page of it was spoilt
- *   EAGAIN   the node has had no lease yet, or is stopped, or has a page already
+ *   EAGAIN   the epoch is not known yet (no lease request was answered), or the node is stopped, or has a page
+ *            already; or a page was spoilt before the module was loaded again, and that lease is not over
  */
 int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct page *terms, const char *instance);
 
@@ -286,7 +288,7 @@ struct node_status {
     uint64_t bound_us; /* largest difference from the root's time */
     uint64_t lo_ms;    /* range in use; both 0: no range */
     uint64_t hi_ms;
-    uint64_t lease_age_us; /* since the last range was received; 0: never */
+    uint64_t lease_age_us; /* since the last range was received; 0: no range is in use */
     struct area area;      /* valid while the state is NODE_BORROWING */
     size_t loans;          /* subleases granted and not over */
     uint32_t lent_per_ms;

@@ -3,7 +3,7 @@
 
 /* now.c - whether an id may be made now, and above which id
  *
- * The other files of the node use this one; it calls none of them except page.c.
+ * The other files of the node use this one. It calls only page.c and, for reports, lease.c.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -227,9 +227,9 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 
 /* --- a node's part in the watermark: it reports positions to its parent -------------------------- */
 
-/* Once in each period, a node reports the lowest position of all lessees that it knows: its own, and the last ones that
- * its children reported. A report stays true for ever, so late, lost and repeated reports only make the watermark
- * older.
+/* About once in each period (after 0.6 of it, at the latest 1.3), a node reports the lowest position of all lessees
+ * that it knows: its own, and the last ones that its children reported. A report stays true for ever, so late, lost and
+ * repeated reports only make the watermark older.
  */
 
 #define MAX_PERIOD_US 1600000

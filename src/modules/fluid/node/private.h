@@ -11,7 +11,9 @@
  *   page.c       the page of memory that processes of this host share
  *   now.c        whether an id may be made now, and above which id; the positions that are reported
  *
- * No file calls one above it in this list. waiting.h and lanes.h are objects of their own.
+ * A file calls only those below it in this list, with these exceptions: share.c and page.c end entry points with
+ * node_tick (); share.c asks forward.c whether a request is under way; now.c reads the page (page.c) and, for reports,
+ * the jumps of the authority's clock (lease.c). waiting.h and lanes.h are objects of their own.
  */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H

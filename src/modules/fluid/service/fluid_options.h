@@ -41,7 +41,9 @@ struct fluid_options {
     const char *statedir; /* borrowed; rank 0 only */
 };
 
-/* Read the attributes of the handle's broker. Returns 0, or -1 with errno EINVAL and a sentence in 'errp'. */
+/* Read the attributes of the handle's broker. Returns 0, or -1 with errno set (EINVAL: an invalid value) and a sentence
+ * in 'errp'.
+ */
 int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp);
 
 /* Determine the epoch at rank 0: the epoch of 'content', or for a new instance fluid.epoch, or now. Returns 0 with

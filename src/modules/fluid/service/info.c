@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* info.c - what a rank reports about itself: fluid.info, stats-get, stats-clear */
+/* info.c - what a rank reports about itself: fluid.info, stats-get, stats-clear, metrics */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -242,7 +242,7 @@ static void put_waits (struct service *sv, struct metrics *m)
     metrics_put_times (m, "fluid_wait_seconds", "fluid_longest_wait_seconds", &waits);
 }
 
-/* Age and rest of the lease, only for a rank that owns a generator and has been granted a lease. */
+/* Waiting requests, the configured lease and the skew bound; age and rest of the lease only if it contains now. */
 static void put_lease (struct service *sv, const struct node_status *s, struct metrics *m)
 {
     double left_ms = (double)s->hi_ms - (double)s->timestamp_ms;

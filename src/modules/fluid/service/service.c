@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - the clocks, the next deadline, the log, the check of the rank that a request names */
+/* service.c - the clocks, the next deadline, the log, the check of the rank that a request names, the file in which a
+ * rank remembers its instance
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -94,9 +96,9 @@ int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error
 
 /* --- each rank but rank 0 writes down what is needed to recover an instance whose rank 0 lost its state --- */
 
-/* Rank 0 grants nothing above its stored horizon, which is two leases ahead of its time. A rank requested its last
- * lease while rank 0 was alive, so rank 0 lived at most one lease longer. Therefore no rank made an id later than two
- * leases after the end of this rank's last lease, and that time is written.
+/* Rank 0 grants nothing above its stored horizon, which is at most two leases ahead of its time. A rank requested its
+ * last lease while rank 0 was alive, so rank 0 lived at most one lease longer. Therefore no rank made an id later than
+ * two leases after the end of this rank's last lease, and that time is written.
  *
  * A thread writes the file and ends after the write, so a disk that hangs blocks only this thread. A lease that arrives
  * during a write is not written; the next lease follows soon. At the end of the module a thread that takes too long is

@@ -83,8 +83,8 @@ struct trace_wish {
 
 struct traced;
 
-/* Must be zero initially. Traced requests of guests beyond QUOTA_TRACES are refused. Requests of the instance owner and
- * of brokers beyond it are served without a trace.
+/* All zero initially, except 'quota' (quota_init ()). Traced requests of guests beyond QUOTA_TRACES are refused.
+ * Requests of the instance owner and of brokers beyond it are served without a trace.
  */
 struct traces {
     LIST_HEAD (, traced) list;
@@ -233,14 +233,13 @@ void service_trace_ended (struct service *sv, uint32_t tag, bool came);
 
 /* --- the watermark: watermark.c ---------------------------------------------------------------------- */
 
-/* At the end of the module: fail all requests that wait. */
 /* At rank 0: read the watermark and note when it advances. It is read each second, so that a request can report for how
  * long it has not advanced. Returns false if the authority cannot determine a watermark.
  */
 bool service_watermark_look (struct service *sv, uint64_t now_us);
 
 void service_watermark_start (struct service *sv); /* after the options are read */
-void service_watermark_stop (struct service *sv);
+void service_watermark_stop (struct service *sv);  /* at the end of the module: fail all requests that wait */
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */
 

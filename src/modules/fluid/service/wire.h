@@ -3,8 +3,8 @@
 
 /* wire.h - payloads of the fluid service (protocol.md section 5)
  *
- * Payloads may come from untrusted senders. Each function that decodes one fails with EPROTO and a text that names the
- * fault if anything in it is malformed.
+ * Payloads may come from untrusted senders. Each function that decodes one fails with EPROTO, and with a text that
+ * names the fault if it has an 'errp', if anything in it is malformed.
  */
 #ifndef FLUID_WIRE_H
 #define FLUID_WIRE_H
