@@ -7,7 +7,6 @@
  *   host.c    processors, links, clients: when a step ends, when a message arrives, when a client sends a request
  *   rank.c    what a node hears, and its callbacks
  *   place.c   start, loss, and the search for a parent
- *   costs.c   the times of steps
  *   report.c  the output
  *
  * A rank does one step after the other. A rank with its own processor handles arrivals in their order when it is free.
