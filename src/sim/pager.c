@@ -15,6 +15,9 @@
 #include "libutil/minmax.h"
 #include "sim/world.h"
 
+/* Shared libraries, too, call the functions of libc that a test replaces. */
+#pragma GCC visibility push(default)
+
 #define COARSE_US 4000 /* largest delay of a coarse clock */
 #define MOST 3000      /* ids of a call */
 

@@ -13,6 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Shared libraries, too, call the functions of libc that a test replaces. */
+#pragma GCC visibility push(default)
+
 void *__real_malloc (size_t size);
 void *__real_calloc (size_t n, size_t size);
 void *__real_realloc (void *p, size_t size);

@@ -15,6 +15,9 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
+/* Shared libraries, too, call the functions of libc that a test replaces. */
+#pragma GCC visibility push(default)
+
 void *__real_mmap (void *at, size_t size, int protection, int flags, int fd, off_t offset);
 int __real_madvise (void *at, size_t size, int advice);
 pid_t __real_getpid (void);

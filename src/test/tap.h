@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Shared libraries, too, call the functions of libc that a test replaces. */
+#pragma GCC visibility push(default)
+
 static int tap_count, tap_failed;
 
 /* The number of repetitions, out of 'n', of work of a single thread. ThreadSanitizer makes such work thirty times
