@@ -3,8 +3,9 @@
 
 /* document.c - a client's own id compressor, as doc/design/compressor.md describes
  *
- * libdocument/document.h decides; this file sends and receives for it while the reactor of the handle runs. All
- * requests are made in work (), which runs before the reactor sleeps and sends what is due:
+ * libdocument/document.h decides; this file sends and receives for it while the reactor of the handle runs.
+ * idt_document_open () sends its requests itself and waits; all later ones are made in work (), which runs before the
+ * reactor sleeps and sends what is due:
  *
  * 1. Subscriptions come first, one after the other. Then the session fetches or loads all that was ordered before, so
  *    that no announcement is missed.

@@ -144,7 +144,7 @@ struct flax_gen_config {
 };
 
 /* Make a generator; the caller destroys it. The configuration is copied; NULL means FLAX_RANDOM with the system's clock
- * and getrandom (). Returns NULL with errno ENOMEM, or as getrandom ().
+ * and getrandom (). Returns NULL with errno ENOMEM.
  */
 struct flax_gen *flax_gen_create (const struct flax_gen_config *config);
 void flax_gen_destroy (struct flax_gen *gen);

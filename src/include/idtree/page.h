@@ -33,10 +33,10 @@ extern "C" {
 typedef struct idt_page idt_page_t;
 
 #define IDT_PAGE_PER_MS 1008U /* ids a millisecond for all users of a page; the broker has the other 16 */
-#define IDT_PAGE_WAIT_MS 2    /* the longest wait of idt_page_generate () */
+#define IDT_PAGE_WAIT_MS 2    /* the longest single wait of idt_page_generate () */
 
 /* Get the page of the broker at 'uri', such as "local:///run/idtree/local-3" (NULL: $IDTREE_URI, then $FLUX_URI, then
- * local:///run/idtree/local). Blocks for 'timeout_ms' at most. NULL with errno set:
+ * local:///run/idtree/local). Blocks for 'timeout_ms' at most (negative: no limit). NULL with errno set:
  *   ENOTSUP       the URI is not a broker's own socket on this host, the broker has no generator, or this process
  *                 reads other clocks than the broker (it is in another time namespace)
  *   ENOENT, ECONNREFUSED   the broker shares no page (fluid.attach=off), or does not run
@@ -49,8 +49,9 @@ idt_page_t *idt_page_open (const char *uri, int timeout_ms);
 void idt_page_close (idt_page_t *page); /* NULL is allowed. No other thread may use the page then. */
 
 /* Store up to 'n' (>= 1) new ids in 'ids': increasing, all above 'after' (0: none), with timestamps not before the
- * call. The ids of one millisecond take one swap, so blocks are faster. Returns their number, at least 1, or -1 with
- * errno set:
+ * call. The ids of one millisecond take one swap, so blocks are faster. A call for more ids than the millisecond has
+ * left waits for later ones, about a millisecond for each IDT_PAGE_PER_MS ids. Returns their number, at least 1, or -1
+ * with errno set:
  *   EAGAIN  request by message: the lease is used up, or is subleased as a whole, or 'after' is more than
  *           IDT_PAGE_WAIT_MS ahead
  *   ESTALE  the page is closed for good: idt_page_open () may get another one

@@ -237,7 +237,7 @@ int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int6
 #define UID_VCLOCK_MAX 4096 /* entries in one clock */
 
 /* (vclock/1) Make a clock with 'fresh' (a new id of node 'fresh->node') in front, and without the first old entry of
- * that node's name. 'out' must have space for count + 1. Returns the number of entries.
+ * that node. 'out' must have space for count + 1. Returns the number of entries.
  */
 size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out);
 
@@ -299,7 +299,7 @@ void uid_gen_destroy (struct uid_gen *gen);
  * each further one is one more in sequence, and their number, 1 ... 16384, is returned. Never waits. Returns -1 with
  * errno set, and for EAGAIN in '*wait_us' (may be NULL) the time to wait before another try:
  *   EAGAIN     the step is used up, or was used up before the clock went back
- *   EOVERFLOW  the time is negative or the last step is used up
+ *   EOVERFLOW  the time is negative or above UID_UNIX_US_MAX, or the last step is used up
  *   EINVAL     'want' is 0
  *   EPERM      this is a child process, and the generator is its parent's
  */
@@ -315,8 +315,8 @@ int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_
  */
 int uid_gen_make (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id);
 
-/* The time of the newest id, or 'after_us' before the first one. If this is stored (plus a margin for the ids that are
- * made until it is stored again), a later generator never makes ids of this one again.
+/* The time of the newest id, or 'after_us' before the first one, rounded down to a step. If this is stored (plus a
+ * margin for the ids that are made until it is stored again), a later generator never makes ids of this one again.
  */
 int64_t uid_gen_newest_us (const struct uid_gen *gen);
 

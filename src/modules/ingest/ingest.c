@@ -23,7 +23,7 @@
 #include "modules/ingest/ingest.h"
 
 #define STOPPING "job-ingest of this broker is stopping: it is not known whether the job is stored"
-#define ANSWER_MS 10000 /* timeout of a batch; the overlay reports a lost connection sooner */
+#define ANSWER_MS 10000 /* timeout of a batch or a request for ids; the overlay reports a lost connection sooner */
 
 uint64_t ingest_now_ms (void)
 {
@@ -341,7 +341,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* --- attributes ------------------------------------------------------------------------------------------------------ */
+/* --- attributes -------------------------------------------------------------------------------------------- */
 
 #define MIB (1u << 20)
 

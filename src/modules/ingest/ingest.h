@@ -100,7 +100,7 @@ void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 /* The reply function of the entry. The cookie is the request. */
 void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
 
-/* Drop the waiting submissions of a client that has gone. */
+/* Drop the submissions of a client that has gone, if they wait for a thread that checks them. */
 void submit_forget (struct submit_checks *k, const idt_msg_t *disconnect);
 
 /* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */

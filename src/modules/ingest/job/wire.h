@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define JOBWIRE_KEY_MAX 64             /* bytes of a key */
-#define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec, even if ingest.max-jobspec is larger */
+#define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec here; ingest.max-jobspec is at most 16 MiB */
 #define JOBWIRE_BATCH_JOBS 4096        /* the most jobs of a batch */
 #define JOBWIRE_BATCH_BYTES (2u << 20) /* the most bytes of a batch; a single job may take more */
 #define JOBWIRE_URGENCY_MAX 31

@@ -465,9 +465,9 @@ static void wait_again (struct entry *e, struct waiting *late)
     }
 }
 
-/* Set the pause before the next batch. The pause ends if the newest id of the batch was not late, or if rank 0 has
- * another life, because its verdict says nothing about the age of ids. Several batches that are late together cause
- * only one pause.
+/* Begin a pause if the newest id of the batch was late. If it was not, or if rank 0 has another life, whose verdict
+ * says nothing about the age of ids, there is no pause, and the next one has the least length again. Several batches
+ * that are late together cause only one pause.
  */
 static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late, bool new_life)
 {

@@ -3,9 +3,9 @@
 
 /* visibility.h - at rank 0: which jobs consumers may see, and which of them each is sent next
  *
- * Jobs up to an id are visible. A job at or below the line that is not stored will never be stored (doc/design/ingest.md, "Verdicts"). Groups are
- * stored one at a time. A group is judged by the line as it was when the group began, so the visible id follows the
- * line only when the group has ended.
+ * Jobs up to an id are visible. A job at or below the line that is not stored will never be stored
+ * (doc/design/ingest.md, "Verdicts"). Groups are stored one at a time. A group is judged by the line as it was when the
+ * group began, so the visible id follows the line only when the group has ended.
  */
 #ifndef INGEST_VISIBILITY_H
 #define INGEST_VISIBILITY_H
@@ -44,8 +44,8 @@ void visibility_late (struct visibility *l, uint64_t id, uint64_t now_ms);
 void visibility_watermark (struct visibility *l, uint64_t id);
 
 /* visibility_begin () begins a group and returns its line; no other group may be under way. visibility_end () ends the
- * group: 'refused' is the highest id in it that was refused, and 0 if no job was. After visibility_end () the refusals
- * may be sent.
+ * group: 'refused' is the highest id in it that must never be stored, because its job was refused or was the same as an
+ * earlier one; 0: none. After visibility_end () these verdicts may be sent.
  */
 uint64_t visibility_begin (struct visibility *l);
 void visibility_end (struct visibility *l, uint64_t refused);
