@@ -160,7 +160,7 @@ static void test_rest (void)
 static void test_ahead (void)
 {
     struct pool p;
-    const fluid_t *ids;
+    const fluid_t *ids = NULL;
     fluid_t last = 0;
     unsigned waits = 0, under_way = 0;
     bool good = true;

@@ -47,10 +47,11 @@ const struct boot_method boot_single = { .name = "single", .create = create_sing
 
 #ifndef HAVE_PMIX
 static void *create_none (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
-
+{
     return errsetf_null (errp, ENOSYS,
                          "a launcher that speaks PMIx started this, but this broker was built without PMIx "
                          "(configure --with-pmix)");
+}
 
 const struct boot_method boot_pmix = { .name = "pmix", .create = create_none };
 #endif

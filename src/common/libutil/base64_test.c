@@ -79,7 +79,7 @@ static bool knows_its_digits (void)
 
     for (size_t at = 0; at < 8; at++)
         for (int c = 0; c < 256; c++) {
-            char text[] = "abcdEFGH", again[9];
+            char text[] = "abcdEFGH", again[9] = "";
             unsigned char data[7];
 
             text[at] = (char)c;
