@@ -155,13 +155,13 @@ int sno_from_sql (enum sno_sql type, const void *data, size_t len, sno_t *id);
 
 struct sno_snapshot {
     uint16_t partition;
-    uint16_t sequence_min; /* bounds, inclusive, in either order; 0, 0 means 0, 65535 */
-    uint16_t sequence_max;
-    uint32_t sequence; /* last one issued in unit wall_hi; 0 means sequence_min */
-    int64_t now;       /* unit in which it was taken; 0 in a configuration; see below */
-    int64_t wall_hi;   /* unit of the newest id, on the current timeline: 0 ... SNO_UNIT_MAX */
-    int64_t wall_safe; /* highest unit used on the other timeline, at most SNO_UNIT_MAX; below 0: 0 */
-    uint32_t drifts;   /* how often the timelines were swapped; the lowest bit is the tick */
+    uint16_t sequence_min; /* bounds, inclusive, in either order */
+    uint16_t sequence_max; /* 0 means 65535, except with a 'sequence_min' of 65535 */
+    uint32_t sequence;     /* last one issued in unit wall_hi; 0 means sequence_min */
+    int64_t now;           /* unit in which it was taken; 0 in a configuration; see below */
+    int64_t wall_hi;       /* unit of the newest id, on the current timeline: 0 ... SNO_UNIT_MAX */
+    int64_t wall_safe;     /* highest unit used on the other timeline, at most SNO_UNIT_MAX; below 0: 0 */
+    uint32_t drifts;       /* how often the timelines were swapped; the lowest bit is the tick */
 };
 
 /* A snapshot that was taken in another unit than 'wall_hi' does not contain the sequence: a generator made from it

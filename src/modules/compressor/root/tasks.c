@@ -282,7 +282,9 @@ static void refuse_document (struct document_root *root, struct stored_document 
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
 }
 
-/* If the digest is no longer kept, nothing is compared: the session will notice a difference itself (stored.c). */
+/* If the digest is no longer kept, nothing is compared: the session will notice a difference itself
+ * (compressor_rebase ()).
+ */
 static void compare_history (struct document_root *root, struct stored_document *doc, int64_t seq, const char *digest)
 {
     char ours[REPLICA_DIGEST_TEXT];

@@ -102,9 +102,9 @@ const char *authority_excuse (const struct authority *a);
 /* --- the watermark -------------------------------------------------------------------------- */
 
 /* The watermark: the time below which no id will be made any longer in the whole instance (answers with such ids may
- * still be under way). It is as old as the reports: about a period (the smaller of 1.6 s and a twelfth of a lease)
- * for each level of the tree. While a lessee is silent the watermark does not advance until that lessee can no longer
- * use its ranges (watermark.h). Returns false if it is unknown: brokers hold ranges of another root.
+ * still be under way). It is as old as the reports: for each level of the tree 0.6 to 1.3 periods (the smaller of
+ * 1.6 s and a twelfth of a lease). While a lessee is silent the watermark does not advance until that lessee can no
+ * longer use its ranges (watermark.h). Returns false if it is unknown: brokers hold ranges of another root.
  */
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms);
 

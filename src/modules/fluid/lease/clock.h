@@ -140,8 +140,8 @@ struct ahead {
 
 /* A root starts. 'stored_ms' is the result of clock_debt_stored () for the record from which it starts, 'wall_ms' how
  * far ahead of the wall clock it begins; its debt is the smaller one. Returns how many milliseconds it must wait before
- * it does anything, because its debt is above the limit. That is at most the least reach, so a start adds at most its
- * wait.
+ * it does anything, because its debt is above the limit. That is at most the least reach, so the wait makes up for what
+ * the last crash added above the limit.
  */
 uint64_t clock_debt_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms);
 

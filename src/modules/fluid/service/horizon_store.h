@@ -26,11 +26,11 @@ struct horizon_store_content {
 };
 
 /* Open the file in folder 'dir', or create it. 'holder' names the caller in the messages of other brokers, as "broker
- * UUID of host H, process 17". Blocks. Returns NULL with errno set and 'errp' filled:
+ * UUID, process 17 on HOST". Blocks. Returns NULL with errno set and 'errp' filled:
  *   EBUSY    another broker has it open; the text names that broker
  *   EBADMSG  the file is damaged, or was not made by idtree
  *   STATE_REFUSED  the file existed once and is now missing, or it belongs to another instance
- *   others   from the system (EACCES, EROFS, ENOSPC, ...)
+ *   others   as database_open (): EPERM, ENOENT, or from the system (EACCES, EROFS, ENOSPC, ...)
  */
 struct horizon_store *horizon_store_open (const char *dir, const char *holder, struct horizon_store_content *content,
                                           idt_error_t *errp);
