@@ -45,7 +45,7 @@ struct broker {
     char uuid[IDT_MSG_UUID_LEN + 1];
 
     struct attrs *attrs;
-    struct boot *boot;       /* borrowed from the process */
+    struct boot *boot;       /* borrowed from the owner */
     const struct topo *topo; /* owned by 'boot' */
     char public_key[BOOT_KEY_TEXT];
     char secret_key[BOOT_KEY_TEXT];

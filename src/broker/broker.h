@@ -27,8 +27,12 @@ struct conffile_report;
 
 /* Callbacks to the owner of a broker. */
 struct broker_ops {
-    void (*up) (void *arg);    /* it runs, or a stop came earlier and it has ended well */
-    void (*ended) (void *arg); /* it has stopped and is idle: the owner may destroy it */
+    /* It is up: it runs; rank 0 of an instance that starts complete or fails (boot.h) has reached its quorum, too.
+     * Called again at the end, except after a failure: a stop before it is up is not one.
+     */
+    void (*up) (void *arg);
+    /* It has stopped and is idle: the owner may destroy it. */
+    void (*ended) (void *arg);
     /* A client requests that the configuration files are read again: see broker_group_reload (). */
     json_t *(*reload) (void *arg, idt_error_t *errp);
     /* The broker is about to end, and the owner must make and start it again: it had joined the wrong instance. NULL:
@@ -55,7 +59,9 @@ struct broker_conf {
  */
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp);
 
-/* Destroy the broker in any state. It sends no message to its peers: they see closed connections. */
+/* Destroy the broker in any state. Its modules are unloaded, and clients get the responses that wait. Its parent and
+ * its children see closed connections; only if the broker was stopping already, its children get a disconnect.
+ */
 void broker_destroy (struct broker *b);
 
 /* Load the modules; 'boot' must already have the addresses of parent and children. Returns 0, or -1 with errno set and
@@ -71,7 +77,8 @@ void broker_join (struct broker *b);
  */
 void broker_pause (struct broker *b, bool paused);
 
-/* The exit code of a stopped broker: the exit code of the command if it ran, else 0, or an enum broker_exit on failure.
+/* The exit code of a stopped broker: the exit code of the command if it ran, 127 (not found) or 126 if it could not be
+ * run, else 0, or an enum broker_exit on failure.
  */
 int broker_exit_code (const struct broker *b);
 

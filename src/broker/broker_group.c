@@ -261,7 +261,7 @@ static int make_hosted (struct broker_group *c, idt_error_t *errp)
     return 0;
 }
 
-/* Boot: on return each broker here knows its parent and its children. */
+/* Make the brokers and boot: on return 'boot' has the addresses of their parents and children. */
 static int boot (struct broker_group *c, idt_error_t *errp)
 {
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);

@@ -30,7 +30,8 @@ struct broker_group_conf {
 struct broker_group *broker_group_create (const struct broker_group_conf *conf);
 
 /* Boot and start all brokers of this process; the caller then runs process_run () until they have ended. Blocks until
- * the brokers of other processes have booted. Returns 0, or -1 with errno set and 'errp' filled.
+ * the brokers of other processes have booted, except in a configured instance. Returns 0, or -1 with errno set and
+ * 'errp' filled.
  */
 int broker_group_start (struct broker_group *c, idt_error_t *errp);
 
@@ -49,7 +50,7 @@ void broker_group_stop (struct broker_group *c, const char *why);
  */
 json_t *broker_group_reload (struct broker_group *c, idt_error_t *errp);
 
-/* Get the status of the broker in this process that is nearest to the root; if it has ended, its state is STATE_EXIT.
+/* Get the status of the broker with the lowest rank in this process; if it has ended, its state is STATE_EXIT.
  * Returns the number of brokers in this process.
  */
 uint32_t broker_group_status (const struct broker_group *c, struct broker_status *status);

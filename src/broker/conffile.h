@@ -6,15 +6,16 @@
  * The format is close to TOML:
  *
  *     # a comment, to the end of a line
- *     log-level = 6                   a number, true (1), false (0), or other text without quotes
+ *     log-level = 6                   a number, true, false, or other text without quotes
  *     rundir = "/run/idtree"          a string: \" and \\ in it are a quote and a backslash
  *     tbon.topo = 'kary:32'           a string without escapes
  *     [cluster]                       a table: the following names get the prefix "cluster."
  *     hosts = ["login",               a list, on one or several lines: the members, joined by commas,
  *              "node[0-127]"]         are the value of the attribute
  *
- * The name of an attribute is the name of its table, a dot, and the key. A name may be set only once. Unlike
- * TOML, the format accepts text without quotes, up to the end of the line or a comment.
+ * The name of an attribute is the name of its table, a dot, and the key. A name may be set only once in a file; a later
+ * file overrides an earlier one. Unlike TOML, the format accepts text without quotes, up to the end of the line or a
+ * comment.
  */
 #ifndef BROKER_CONFFILE_H
 #define BROKER_CONFFILE_H
@@ -33,12 +34,12 @@ int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp);
  *
  * Attributes of the command line keep their values. Of the others, settable attributes take their new values, and the
  * addresses of other hosts are read again. Attributes that cannot change in a running broker are reported, and change
- * at its restart. Attributes that were removed from the files return to their defaults.
+ * at its restart. An attribute that was removed from the files returns to its default, under the same conditions.
  */
 
 /* Read the files again, in their order. Of 'given', the attributes at the start, those without an origin are of the
- * command line and override the files. NULL with errno set (ENOENT: no files; EINVAL: the content of a file) and 'errp'
- * filled.
+ * command line and override the files. NULL with errno set (ENOENT: 'nfiles' is 0; EINVAL: the content of a file; or
+ * the error of opening a file) and 'errp' filled.
  */
 struct attrs *conffile_read_again (struct attrs *given, const char **files, size_t nfiles, idt_error_t *errp);
 

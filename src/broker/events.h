@@ -21,7 +21,7 @@ struct broker_events {
     idt_t *h; /* the broker's own; it and 'overlay' are there from events_serve () on */
 };
 
-/* Make the core; the other members must be set. Returns 0, or -1 with errno set and 'errp' filled. */
+/* Make the core; 'rank', 'router' and 'log' must be set. Returns 0, or -1 with errno set and 'errp' filled. */
 int events_init (struct broker_events *ev, const char *uuid, struct attrs *attrs, const struct topo *topo,
                  idt_error_t *errp);
 void events_fini (struct broker_events *ev);

@@ -37,7 +37,7 @@ struct launcher_orders *launcher_orders_create (idt_reactor_t *r, const struct b
                                                 idt_error_t *errp);
 void launcher_orders_destroy (struct launcher_orders *o); /* NULL is fine */
 
-/* Report a change of the broker number 'i' of this process; 'status' is only read for RANK_DOWN. */
+/* Report a change of the broker number 'i' of this process; 'status' has a meaning only for RANK_DOWN. */
 void launcher_orders_tell (struct launcher_orders *o, uint32_t i, enum rank_state state, int status);
 
 #endif /* BROKER_LAUNCHER_ORDERS_H */

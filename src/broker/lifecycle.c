@@ -3,8 +3,9 @@
 
 /* lifecycle.c - the states of a broker, as a table; the actions at the begin of each state; the events that end it
  *
- * state_next () decides which state follows; all events pass through input (), so a broker never returns to an earlier
- * state. A timer limits the states that wait for other brokers: join, cleanup, shutdown.
+ * state_next () decides which state follows. All events pass through input (), except the second order to stop, which
+ * leads to exit directly. So a broker never returns to an earlier state. A timer limits the states that wait for other
+ * brokers: join, cleanup, shutdown.
  */
 #include "config.h"
 
@@ -106,8 +107,8 @@ static void say_waits (struct lifecycle *l, const char *module)
     set_timer (l, patience (l) * 1E3);
 }
 
-/* A refused broker tries again without end, several times a second, at one ancestor or several. The time between two
- * log lines about this doubles, up to REFUSED_MAX_S.
+/* A refused broker tries again without end, at first several times a second, at one ancestor or several. The time
+ * between two log lines about this doubles, up to REFUSED_MAX_S.
  */
 static void log_refused (struct lifecycle *l)
 {
@@ -177,8 +178,8 @@ static void start_command (struct lifecycle *l)
     }
 }
 
-/* When the quorum is reached, start rank 0's command, once. If the launcher starts all ranks together and restarts none,
- * rank 0 is not up before that, and gives up after broker.join-timeout.
+/* When the quorum is reached, start rank 0's command, once. If the launcher starts all ranks together and restarts
+ * none, rank 0 is not up before that, and gives up after broker.join-timeout.
  */
 static void check_complete (struct lifecycle *l)
 {
@@ -452,7 +453,8 @@ void lifecycle_leave (struct lifecycle *l, enum broker_exit exit, const char *wh
     lifecycle_stop (l, why);
 }
 
-/* In state join: enter state run if the parent has accepted the broker and all modules run, or give up if one failed. */
+/* In state join: enter state run if the parent has accepted the broker and all modules run, or give up if one failed.
+ */
 static void check_start (struct lifecycle *l)
 {
     if (l->state != STATE_JOIN)

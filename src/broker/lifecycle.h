@@ -7,7 +7,8 @@
  *       `-------stop---------------------------^          (or timeout)              (or timeout)
  *
  * Brokers start from the root: a broker runs after its parent. Brokers stop from the leaves: cleanup lasts until all
- * children have left, shutdown until the parent has released the broker. broker.shutdown-timeout limits both.
+ * children have left and the command has ended, shutdown until the parent has released the broker.
+ * broker.shutdown-timeout limits cleanup, half of it limits shutdown.
  */
 #ifndef BROKER_LIFECYCLE_H
 #define BROKER_LIFECYCLE_H
@@ -25,7 +26,7 @@ enum state { STATE_JOIN, STATE_RUN, STATE_CLEANUP, STATE_SHUTDOWN, STATE_EXIT };
 enum state_input {
     STATE_JOINED,      /* the parent has accepted it (root: at start), and all modules run */
     STATE_STOP,        /* a signal, a request or the parent orders a stop */
-    STATE_NO_CHILDREN, /* no child is connected */
+    STATE_NO_CHILDREN, /* no child is connected, and no command runs */
     STATE_LEFT,        /* the parent has released the broker, or it has no parent */
     STATE_TIMEOUT,     /* of cleanup or shutdown */
 };
@@ -109,7 +110,9 @@ void lifecycle_turn (struct lifecycle *l);
 /* The broker cannot start: it gives up in the next turn. */
 void lifecycle_fail (struct lifecycle *l, int errnum, const char *text);
 
-/* Begin to stop for a reason of the broker itself. No effect if it already stops. */
+/* Begin to stop, the subtree first: by order of the parent, on request, or for a reason of the broker itself. No effect
+ * if it already stops.
+ */
 void lifecycle_begin_stop (struct lifecycle *l, const char *why);
 
 /* See broker_stop () and broker_leave (). */

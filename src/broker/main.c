@@ -262,10 +262,10 @@ static const char *module_path (char buf[static PATH_MAX])
 
 /* --- the service manager ------------------------------------------------------------------------- */
 
-/* The service manager that started this process, if any (sd_notify(3)). It is notified when the first broker here runs
- * and when that broker stops. It gets a sentence about the state of the broker, and a sign of life from the reactor
- * twice in the time that WATCHDOG_USEC gives. The brokers do not call this object: it compares their status before the
- * reactor sleeps, and sends changes.
+/* The service manager that started this process, if any (sd_notify(3)). It is notified when the first broker here is
+ * ready (struct broker_status) and when that broker stops. It gets a sentence about the state of the broker, and a sign
+ * of life from the reactor twice in the time that WATCHDOG_USEC gives. The brokers do not call this object: it compares
+ * their status before the reactor sleeps, and sends changes.
  */
 struct manager {
     struct process *process;

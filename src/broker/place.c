@@ -91,7 +91,7 @@ static bool usable (const struct ifaddrs *ifa, int family)
 }
 
 /* Find an address of that family at which other hosts can reach this host: the address of the first interface that is
- * up.
+ * up and not the loopback.
  */
 static bool find_address (const struct ifaddrs *list, int family, char address[RESOLVER_TEXT])
 {

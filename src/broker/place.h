@@ -27,7 +27,7 @@ int place_choose (const struct place *p, const struct boot *boot, uint32_t rank,
                   size_t size, idt_error_t *errp);
 
 /* Write the endpoint at which children reach a broker that is bound to 'bound'. For "all addresses" it has an address
- * that other hosts can reach.
+ * that other hosts can reach; or 127.0.0.1, if the instance is on this host or no such address is found.
  */
 void place_announce (const struct boot *boot, const char *bound, char *buf, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* services.c - the broker's own services: attr, config, event, service, state-machine, shutdown */
+/* services.c - the broker's own services: attr, config, service, state-machine, shutdown, and broker.stats-get */
 #include "config.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct services {
     struct upcalls ups;               /* requests of clients that were sent on to rank 0 */
 };
 
-/* --- attributes that describe the broker ------------------------------------------------------------------------------------------- */
+/* --- attributes that describe the broker ---------------------------------------------------------------- */
 
 __attribute__ ((format (printf, 4, 5))) static int define (struct attrs *attrs, idt_error_t *errp, const char *name,
                                                            const char *fmt, ...)

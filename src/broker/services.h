@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* services.h - the broker's own services: attr, config, service, state-machine, shutdown; and the
+/* services.h - the broker's own services: attr, config, service, state-machine, shutdown, and broker.stats-get; and the
  * attributes that describe the broker
  */
 #ifndef BROKER_SERVICES_H
@@ -21,8 +21,8 @@ struct services_conf {
     struct lifecycle *life;
 };
 
-/* Define the attributes, and serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with errno set and
- * 'errp' filled.
+/* Define the attributes, and serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with
+ * errno set and 'errp' filled.
  */
 struct services *services_create (const struct services_conf *conf, idt_error_t *errp);
 

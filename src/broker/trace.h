@@ -14,7 +14,7 @@
  *      "full": b,         with payloads and error texts; default: without
  *      "names": [s],      of modules ("broker": its own services); none or empty: all
  *      "nodeid": i,       rank at the other end of a link; -1: all
- *      "peers": [s],      "client", "module", "broker", "child", "parent"; default: all. broker.trace only
+ *      "peers": [s],      "client", "module", "broker", "child", "parent"; default: all that the service shows
  *      "window": i,       bytes of lines that may be unread, at most TRACE_WINDOW_MAX
  *      "id": i}           names the stream in broker.trace-more, among the streams of one connection; default 0
  *
@@ -27,10 +27,10 @@
  * the name of a module or the UUID of a client. "rank" is -1 except for links. "payload" is JSON of up to
  * TRACE_PAYLOAD_MAX bytes; of any other payload "data" has the first TRACE_DATA_MAX bytes in hexadecimal digits.
  *
- * A client with a window reports the bytes that it has read: broker.trace-more {"id": i, "bytes": i}, without an
- * answer. Lines that do not fit into the window are lost. {"timestamp": f, "lost": n} reports their number, before the
- * next line or after that message. A client without a window (Flux's clients) may get the default window between two
- * turns of the broker after which no message waits.
+ * A client with a window reports the bytes that it has read: broker.trace-more {"id": i, "bytes": i}. Lines that do not
+ * fit into the window are lost. {"timestamp": f, "lost": n} reports their number to that client, before the next line
+ * or after that message. A client without a window (Flux's clients) may get TRACE_WINDOW bytes between two turns of the
+ * broker after which no message waits; its lost lines are not reported.
  *
  * Errors: EPROTO, ENOSPC (TRACE_MAX streams).
  */

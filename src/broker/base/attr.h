@@ -65,7 +65,7 @@ const char *attr_blamed (struct attrs *a, const char *text);
 
 /* Define an attribute: its value is the one of the command line, else 'value' (NULL: it stays undefined). Returns 0, or
  * -1 as attr_give (), or with errno EINVAL (ATTR_IMMUTABLE with a 'value', such as "rank", may not be set on the
- * command line) or EEXIST.
+ * command line) or EEXIST (defined already, or set and read already).
  */
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp);
 
@@ -111,7 +111,7 @@ int attr_seconds (struct attrs *a, const char *name, const char *unless_given, d
 /* Set by the broker, without a check by the owner. Returns 0, or -1 as attr_give (). */
 int attr_update (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
-/* Set by a client.  Returns 0, or -1 with errno ENOENT or EINVAL and 'errp' filled. */
+/* Set by a client.  Returns 0, or -1 with errno ENOENT, EINVAL or ENOMEM and 'errp' filled. */
 int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
 /* Check a value as attr_set () does, without a change. */

@@ -60,8 +60,8 @@ static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_
 
 /* --- the folder -------------------------------------------------------------------------------------- */
 
-/* Read the state, or take over stores of an earlier version, which wrote no state file. Returns 1, 0 if the folder holds
- * neither (then '*s' is a new state), or -1 with errno set and 'errp' filled.
+/* Read the state, or take over stores of an earlier version, which wrote no state file. Returns 1; 0 if the folder
+ * holds neither (then '*s' is a new state); or -1 with errno set and 'errp' filled.
  */
 static int read_or_adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {

@@ -3,8 +3,9 @@
 
 /* instance.h - the instance that a broker belongs to
  *
- * Rank 0 reads it from its statedir before it does anything else. Other ranks receive it from their parent when the
- * parent accepts them. It never changes: a rank that receives another one has joined the tree of another instance.
+ * Rank 0 reads it from its statedir, or else from its rundir, before other brokers can connect. Other ranks receive it
+ * from their parent when the parent accepts them. It never changes: a rank that receives another one has joined the
+ * tree of another instance.
  */
 #ifndef BROKER_INSTANCE_H
 #define BROKER_INSTANCE_H
@@ -33,12 +34,14 @@ int instance_find (struct instance *in, struct attrs *attrs, const char *rundir,
 /* Rank 0, at a normal end: remove a state that was made in 'rundir' and that no store needs. */
 void instance_leave (const struct instance *in);
 
-/* Other ranks: read the record of an earlier life, if the rank has a statedir and a module has written one. A record that
- * cannot be used is logged.
+/* Other ranks: read the record of an earlier life, if the rank has a statedir and a module has written one. A record
+ * that cannot be used is logged.
  */
 void instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log);
 
-/* Other ranks: remove the record, because the parent belonged to the wrong instance. */
+/* Other ranks: remove the record that was written in this life, because the parent belonged to the wrong instance. A
+ * record of an earlier life, which instance_recall () has read, stays.
+ */
 void instance_forget (const struct instance *in, struct attrs *attrs, uint32_t rank);
 
 /* Add the identity of '*in' to the object 'o' of a hello or its answer (NULL, or not known yet: nothing). Returns 'o'.

@@ -4,9 +4,9 @@
 /* log.h - the broker's log: a ring of RFC 5424 lines, levels, forwarding, dmesg
  *
  * Lines up to log-level are kept in the ring. Lines up to log-forward-level are sent to rank 0, too. Lines up to
- * log-stderr-level are printed on stderr by rank 0, or by a broker that cannot reach it. A broker with a stderr of its
- * own (log_set_readers ()) prints its own lines in any case, for the user who started it on that host. With
- * log-stderr-priority=1 printed lines begin with <LEVEL>, as the journal of systemd reads it.
+ * log-stderr-level are printed on stderr by rank 0, or by a broker that did not send them to rank 0. A broker with a
+ * stderr of its own (log_set_readers ()) prints its own lines in any case, for the user who started it on that host.
+ * With log-stderr-priority=1 printed lines begin with <LEVEL>, as the journal of systemd reads it.
  *
  * A line is `<PRI>1 TIME RANK NAME PID - - TEXT`, where PRI is the severity times 8, as deployed Flux clients write and
  * read it.

@@ -5,7 +5,8 @@
  *
  * A rank whose subtree does not fit into a process stands alone. The subtrees below such ranks that do fit are pieces,
  * which stay whole. Pieces are assigned to processes, the largest first, each to the process with the fewest ranks.
- * Then each rank that stands alone goes to the process of its parent, if that has fewer ranks than its share.
+ * Then each rank that stands alone goes to the process of its parent, if that has fewer ranks than its share,
+ * else to the process with the fewest.
  */
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology.c - the parent of each rank: shapes that are arithmetic on ranks, a shape read from a file, and functions for
- * all shapes
+/* topology.c - the parent of each rank: shapes that are arithmetic on ranks, a shape read from a file, and functions
+ * for all shapes
  *
  * Each rank but 0 is a child of exactly one rank, its parent, and the path up from each rank ends at 0.
  */

@@ -8,7 +8,7 @@
  *     kary:K       complete: the children of rank r are K*r+1 ... K*r+K
  *     mincrit[:K]  two levels below rank 0: ranks 1 ... K are routers, and the others are assigned to them in turn.
  *                  K 0: no routers, all are rank 0's children; no K: 0 if TOPO_MINCRIT_FANOUT children are enough, else
- *                  the smallest number such that no router has more
+ *                  the smallest number from 2 on such that no router has more
  *     binomial     the parent of a rank is that rank without its lowest bit
  *     custom:FILE  only in idtree: a JSON list of parents, rank i's at index i, null for rank 0 alone; a parent may be
  *                  above its child in number

@@ -13,9 +13,9 @@
 
 #define UUID_KEY_LEN 36 /* characters */
 
-/* Make a UUID of version 4 (RFC 9562 5.4), in lower case. Returns 0, or -1 with errno of getrandom (). It uses no
- * library: that makes a dozen system calls for each UUID, and a process with thousands of brokers makes six UUIDs for
- * each broker before it serves.
+/* Make a UUID of version 4 (RFC 9562 5.4), in lower case. Returns 0, or -1 with errno of getrandom (). libuuid is not
+ * used: it makes a dozen system calls for each UUID, and a process with thousands of brokers makes six UUIDs for each
+ * broker before it serves.
  */
 static inline int uuid_make (char text[UUID_KEY_LEN + 1])
 {

@@ -9,10 +9,10 @@
  * Boot has three steps: boot_create () finds out which ranks this process hosts; boot_tell () takes the endpoint of
  * each; boot_exchange () sends these to the other processes and receives theirs.
  *
- * Under other launchers a task is one broker. The launcher of idtree gives the number of brokers and of processes, and
- * plan.h computes which rank is in which process. It keeps bizcards for the life of the instance, and a secret for each
- * process, from which the key pairs of its brokers are derived: a killed broker can return with the same keys. Under
- * other launchers each life has new keys, and a dead rank does not return.
+ * The launcher of idtree gives the number of brokers and of processes, and plan.h computes which rank is in which
+ * process. This launcher keeps bizcards for the life of the instance, and a secret for each process, from which the key
+ * pairs of its brokers are derived: a killed broker can return with the same keys. Under other launchers a task is one
+ * broker, each life has new keys, and a dead rank does not return.
  */
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
@@ -67,10 +67,10 @@ struct boot {
     uint32_t nothers;
 };
 
-/* Choose the method from 'asked', the attribute broker.boot ("auto", or the name of a method), and the traces of a
- * launcher. Fills 'conf' except the topology and the deadline. 'pmi_fd' is the number in the environment; its
- * descriptor may be closed. Returns 0, or -1 with errno EINVAL and 'errp' filled with what was found and which option
- * helps.
+/* Choose the method from 'asked', the attribute broker.boot ("auto", or the name of a method), the traces of a
+ * launcher, and 'attrs', 'own_host' and 'own_rank' of 'conf'. Fills 'method', 'size' and the members of pmi and pmix.
+ * 'pmi_fd' is the number in the environment; its descriptor may be closed. Returns 0, or -1 with errno EINVAL and
+ * 'errp' filled with what was found and which option helps.
  */
 int boot_choose (struct boot_conf *conf, const char *asked, const struct launcher_traces *t, idt_error_t *errp);
 
@@ -97,13 +97,16 @@ int boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size,
 /* The endpoint from an earlier life, by which other processes already know a broker here; NULL: none. */
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
 
-/* Whether brokers of other processes may have to connect to this broker. */
+/* Whether other processes must know this broker: its parent or one of its descendants is there. */
 bool boot_is_known (const struct boot *b, uint32_t rank);
 
-/* Set the endpoint of a broker here (NULL: it does not listen). Returns 0, or -1 with errno set and 'errp' filled. */
+/* Set the endpoint of a broker here (NULL: it does not listen). Does nothing if other processes have a bizcard of it
+ * from an earlier life. Returns 0, or -1 with errno set and 'errp' filled.
+ */
 int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *public_key, idt_error_t *errp);
 
-/* Send the endpoints of this process to the others, and receive theirs. Blocks until all processes have called it.
+/* Send the endpoints of this process to the others, and receive theirs. Blocks until all processes have called it,
+ * unless boot_knows_all ().
  * Returns 0, or -1 with errno set and 'errp' filled.
  */
 int boot_exchange (struct boot *b, idt_error_t *errp);

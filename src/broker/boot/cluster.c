@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cluster.c - the hosts of a configured instance: one broker on each, started by the services of that host, in any order
+/* cluster.c - the hosts of a configured instance: one broker for each entry of the list, started by the services of its
+ * host, in any order
  *
  * All addresses and keys are known in advance. The attributes give the address of each rank, and the key pair of each
- * rank is derived from the secret of the certificate, which is the same on all hosts. So boot waits for no broker, and a
- * broker accepts any of its descendants, even if the descendant's parent has never been up.
+ * rank is derived from the secret of the certificate, which is the same on all hosts. So boot waits for no broker, and
+ * a broker accepts any of its descendants, even if the descendant's parent has never been up.
  */
 #include "config.h"
 

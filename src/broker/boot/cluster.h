@@ -60,7 +60,7 @@ int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt
 bool cluster_is_same_name (const char *a, const char *b);
 
 /* The endpoint at which others reach a rank. Returns 0, or -1 with errno ENAMETOOLONG, which cannot happen if 'size' is
- * at least CLUSTER_ENDPOINT_SIZE.
+ * at least CLUSTER_ENDPOINT_SIZE: cluster_create () has checked that.
  */
 #define CLUSTER_ENDPOINT_SIZE 256
 int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* method.h - the functions of a boot method, called by boot.c: one table for each way to find the other brokers; and the
- * form of the bizcards that it carries (method.c)
+/* method.h - the functions of a boot method, called by boot.c: one table for each way to find the other brokers; and
+ * the form of the bizcards that it carries (method.c)
  *
  * A method knows processes and carries bizcards. boot.c decides for all methods which rank is in which process, which
  * ranks must know each other, and how keys are derived. One thread calls the functions in this order:
@@ -55,13 +55,13 @@ struct boot_method {
     int (*put) (void *m, const struct bizcard *card, idt_error_t *errp);
     int (*wait) (void *m, idt_error_t *errp);
 
-    /* Get the bizcard of a rank of another process. Returns 0, or -1 with errno set: ENOENT: none was published. NULL:
-     * all ranks are here.
+    /* Get the published bizcard of a rank, of another process or of this one. Returns 0, or -1 with errno set: ENOENT:
+     * none was published. NULL: all ranks are here.
      */
     int (*get) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
-    /* Get the endpoint at which a broker here must listen. Returns 0, or -1 with errno set and 'errp' filled. NULL: it
-     * is the endpoint of 'earlier'.
+    /* Get the endpoint at which a broker here must listen. Returns 0, or -1 with errno set and 'errp' filled. NULL: the
+     * broker chooses it (place.h), and uses the one of 'earlier' if there is one.
      */
     int (*listen_at) (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
@@ -85,9 +85,9 @@ int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char pu
 
 /* --- bizcards ---------------------------------------------------------------------------------------
  *
- * As text a bizcard is "ENDPOINT,HOST,KEY,TOPOLOGY,SIZE", with the CURVE public key in hex, and "-" for no
- * endpoint. In each field commas, % and bytes that some launchers do not carry are written as %XX. Old brokers do not send SIZE,
- * the size of the instance: then it is 0.
+ * As text a bizcard is "ENDPOINT,HOST,KEY,TOPOLOGY,SIZE", with the CURVE public key in hex, and "-" for no endpoint. In
+ * each field commas, % and bytes that some launchers do not carry are written as %XX. Old brokers do not send SIZE, the
+ * size of the instance: then it is 0.
  */
 
 #define CARD_TEXT 1024 /* bytes, the limit of all PMI versions */

@@ -9,7 +9,7 @@
  *                             another ancestor
  *   it has no such request    it is "older", a broker of an earlier version, and its children are asked from here
  *   no answer in time         its whole subtree is "no answer"
- *   it is overloaded          its whole subtree is "busy"
+ *   any other error           its whole subtree is "busy": it is overloaded, or stops
  *   its answer is malformed   its whole subtree is "malformed"
  *
  * So each rank of the subtree is in the set REDUCTION_STATUS once, with the status that it reports or one of these.

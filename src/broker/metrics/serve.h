@@ -7,7 +7,8 @@
  *
  *     {"rank": i,         root of the subtree; default: this rank
  *      "timeout_ms": i,   for the answer, default 10000; a rank without an answer by then is "no answer"
- *      "services": [s],   modules that are asked, default all; figures of the broker itself are always included
+ *      "services": [s],   modules that are asked, default all; figures of the broker itself are always included,
+ *                         except with "states"
  *      "states": b,       only sets of ranks
  *      "alone": b,        the rank without its descendants
  *      "brief": b}        without sums that are 0
@@ -18,8 +19,10 @@
  * before it gets another message. A module that does not answer in time is in the set "silent_modules".
  *
  * The answer has each rank of the subtree once in the set "status" (reduction.h). Errors:
- *   EINVAL  no such rank
- *   EAGAIN  too many requests are being served: QUOTA_SURVEYS
+ *   EINVAL        no such rank
+ *   EPROTO        malformed
+ *   EAGAIN        too many requests are being served: QUOTA_SURVEYS
+ *   EHOSTUNREACH  this broker is stopping
  */
 #ifndef BROKER_METRICS_SERVE_H
 #define BROKER_METRICS_SERVE_H

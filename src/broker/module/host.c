@@ -5,10 +5,11 @@
  *
  * Neither the router nor a module is called from inside itself: messages between them wait until modules_turn ().
  * Modules take turns of one message each. The order is: first messages that the module sent; then responses and events
- * for it, which have no limit; then requests for it. Requesters take turns, and all connections of a user, except the
- * owner, share one turn (drr_queue.h). The number of waiting requests of a module is limited, and a requester may hold
- * at most as many as slots are still free; otherwise it gets EXFULL. A module in a thread gets only a few requests at a
- * time in its mailbox, so that a module that waits in its handler still finds its responses.
+ * for it, which have no limit (events for a module in a thread have: MAILBOX_LIMIT); then requests for it. Requesters
+ * take turns, and all connections of a user, except the owner, share one turn (drr_queue.h). The number of waiting
+ * requests of a module is limited, and a requester may hold at most as many as slots are still free; otherwise it gets
+ * EXFULL. A module in a thread gets at most MODULE_MAX_INSIDE requests at a time in its mailbox, so that a module that
+ * waits in its handler still finds its responses.
  */
 #include "config.h"
 

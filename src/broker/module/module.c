@@ -3,8 +3,8 @@
 
 /* module.c - modules: find, load, unload, list (RFC 5)
  *
- * A loaded module is a peer of the router with the service of its name. It is in the list until it has ended, or, on the
- * reactor, until it begins to end. thread.c has what only modules in threads need.
+ * A loaded module is a peer of the router with the service of its name. It is in the list until it has ended, or, on
+ * the reactor, until it begins to end. thread.c has what only modules in threads need.
  */
 #include "config.h"
 
@@ -48,7 +48,7 @@ static char *find_file (struct modules *ms, const char *path)
     return errset_null (ENOENT);
 }
 
-/* The name of a module: the name of its file without folder and ".so". */
+/* The name of a module: 'name', or if that is NULL the name of its file without folder; without ".so". */
 static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME + 1])
 {
     const char *base = strrchr (file, '/');

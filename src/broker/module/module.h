@@ -3,9 +3,9 @@
 
 /* module.h - modules: load, host, unload (RFC 5)
  *
- * A module that exports idt_module is hosted inline, on the broker's reactor, or in the shared thread of the process,
- * as idt_module says. With the argument "--thread", or without idt_module, it gets a thread of its own. In all cases it
- * is a peer of the router with the service of its name.
+ * A module that exports idt_module is hosted inline, on the broker's reactor, in the shared thread of the process, or
+ * in a thread of its own, as idt_module says. With the argument "--thread", or without idt_module, it gets a thread of
+ * its own. In all cases it is a peer of the router with the service of its name.
  */
 #ifndef BROKER_MODULE_H
 #define BROKER_MODULE_H
@@ -24,8 +24,8 @@ struct shared;
 struct modules_ops {
     /* A module sends a message (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
-    /* A module in a thread that modules_load () started now runs (errnum 0), or has failed. The callback must not stop
-     * modules.
+    /* A module in a thread that modules_load () started without a request now runs (errnum 0), or has failed. The
+     * callback must not stop modules.
      */
     void (*started) (void *arg, const char *name, int errnum, const char *text);
     /* The next messages come from the shared thread. */
@@ -104,11 +104,9 @@ int modules_serve (struct modules *ms, idt_t *h);
 
 /* --- the thread that modules of all brokers of a process share -------------------------------------------- */
 
-/* For modules that compute for long but never block (IDT_MODULE_SHARED ()). The thread has a reactor, of which each
- * module has a view. For any number of modules it needs two descriptors, and one more for epoll.
- */
-/* The thread starts with the first module. 'r' is the reactor of the brokers, in the calling thread. NULL with errno
- * set.
+/* For modules that compute for long but do not block for long (IDT_MODULE_SHARED ()). The thread has a reactor, of
+ * which each module has a view. For any number of modules it needs two descriptors, and one more for epoll. The thread
+ * starts with the first module. 'r' is the reactor of the brokers, in the calling thread. NULL with errno set.
  */
 struct shared *shared_create (idt_reactor_t *r);
 

@@ -44,9 +44,9 @@ struct module {
     bool stopping;      /* is ending: gets no messages; one on the reactor is no longer in the list */
     bool tells_nothing; /* has no figures (NAME.metrics) */
     bool quiet;         /* has only zeros until it gets a message */
-    uint64_t given;     /* messages that it got, and that count at the last request for figures */
-    uint64_t asked_at;
-    bool left_behind; /* did not end in time: owned by its thread; its broker may be destroyed */
+    uint64_t given;     /* number of messages that it got */
+    uint64_t asked_at;  /* 'given' at the last request for figures */
+    bool left_behind;   /* did not end in time: owned by its thread; its broker may be destroyed */
     void *ctx;
     const void *kept; /* handover that it got (borrowed until its start), and that it leaves */
     size_t kept_size;

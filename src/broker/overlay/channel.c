@@ -23,7 +23,7 @@
 #include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 
-#define QUANTUM 4096 /* bytes of requests of one requester per turn */
+#define QUANTUM 4096 /* bytes of one requester per turn */
 #define MOST_PARTS 4 /* of one class that are sent together: a megabyte */
 
 #define GRANT_SIZE (WINDOW_RECORD * (CLASS_COUNT - 1))

@@ -8,12 +8,13 @@
  * is queued by class: control messages are sent first, then responses, events, requests.  Requests and responses of
  * different requesters take turns.
  *
- * 1. Load never ends a link.  A request that does not fit is refused, and a response that does not fit becomes an
- *    error; both errors name the broker that does not take messages.
- * 2. The queues are limited in bytes; channel_close () frees them.
+ * 1. Load never ends a link while the peer reads.  A request that does not fit is refused, and a response that does not
+ *    fit becomes an error.
+ * 2. The queues are limited in bytes or in number; channel_close () frees them.
  * 3. A message larger than CHANNEL_PART is sent in parts, so that control messages wait for little and no frame is
  *    large.
- * 4. The link is broken only if the peer violates the protocol, or without memory.  channel.broken has the reason.
+ * 4. The link is broken if its connection is closed, if the peer violates the protocol (it does not even read control
+ *    messages, or CHANNEL_MAX_ERRORS errors), or without memory.  channel.broken has the reason.
  *
  * A peer that does not know credit gets whole messages, as many as its socket takes.
  */
@@ -62,7 +63,7 @@ struct piece {
 
 /* Both ends of the credit of a link: how much may be on its way to a broker.
  *
- * Each class of messages has totals of messages and of bytes, which begin at 0 with the link.  The receiver grants
+ * Each class but control has totals of messages and of bytes, which begin at 0 with the link.  The receiver grants
  * totals up to which the other side may send, and grants more as it reads.  So the contents of ZeroMQ and of sockets
  * are limited, and a sender waits only for the other side's reactor.  Totals are absolute: repeating one has no effect.
  *
@@ -83,9 +84,9 @@ struct window {
     bool credits;                   /* the other side knows credit; otherwise nothing is limited */
     struct total size[CLASS_COUNT]; /* may be on its way to us */
     struct total sent[CLASS_COUNT];
-    struct total limit[CLASS_COUNT]; /* of 'sent', granted to us */
+    struct total limit[CLASS_COUNT]; /* limit of 'sent', granted to us */
     struct total received[CLASS_COUNT];
-    struct total granted[CLASS_COUNT]; /* of 'received', granted by us */
+    struct total granted[CLASS_COUNT]; /* limit of 'received', granted by us */
 };
 
 struct channel_stats {
@@ -137,11 +138,13 @@ void channel_open (struct channel *ch, int version);
 /* The link is closed: free all queued messages. */
 void channel_close (struct channel *ch);
 
-/* Send a message (with a reference of its own).  Returns 0, or -1 with errno set:
+/* Send a message (with a reference of its own).  A response that does not fit is replaced by an error with ENOBUFS, or
+ * EMSGSIZE, and this returns 0.  Returns 0, or -1 with errno set:
  *   EHOSTUNREACH  not open, or broken
  *   EXFULL        no room for a request; nothing of it was sent
  *   ENOBUFS       no room for an event
- *   EMSGSIZE      over CHANNEL_MAX_MESSAGE
+ *   EMSGSIZE      over CHANNEL_MAX_MESSAGE; not for a response
+ *   ENOMEM
  */
 int channel_send (struct channel *ch, const idt_msg_t *msg);
 
@@ -167,8 +170,8 @@ void channel_retry (struct channel *ch);
 /* Drop the queued events and the one that is partly sent, because another stream begins. */
 void channel_forget_events (struct channel *ch);
 
-/* Whether a request from the other side must be refused because too many responses wait for that side.  The requester
- * has some of these.
+/* Whether a request from the other side must be refused: more than a quarter of 'max_queue' is used by responses for
+ * that side, and some of these are for the same requester.
  */
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask);
 

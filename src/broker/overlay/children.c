@@ -4,8 +4,9 @@
 /* children.c - the wires of the children: one for brokers of this process, one for others
  *
  * A child is known by the identity of its connection, which it never uses twice.  A message from an identity that has
- * not sent hello is answered with DISCONNECT.  A child is removed only in children_turn (), or when its own message or
- * connection requires it, never while another message is being dispatched: other functions only break its channel.
+ * not sent hello is answered with DISCONNECT.  A child is removed in overlay_turn () (its channel is broken, it is
+ * silent, or it said goodbye), by overlay_dismiss_children (), or when its own hello or connection requires it.  It is
+ * never removed while another message is being dispatched: then its channel is only broken.
  *
  * No events are queued for a child.  It has a position in the events that this broker keeps, which advances when an
  * event was sent completely.

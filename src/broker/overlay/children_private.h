@@ -89,12 +89,14 @@ struct child *child_proper (const struct children *down, uint32_t rank);
 bool child_is_online (const struct child *c);
 void child_set_health (struct child *c, enum health health);
 
-/* Record the number of joined brokers that the child reports for its subtree.  It may be too high: overlay_joined ()
- * limits the sum.
+/* Record the number of joined brokers that the child reports for its subtree.  It may be too high: the sum, which
+ * overlay_joined () returns, is limited to the size of the instance.
  */
 void child_set_joined (struct child *c, uint32_t joined);
 
-/* Remove a connected child.  'why' NULL: it said goodbye. */
+/* Remove a connected child: it is "lost" for the reason 'why', which is logged; or NULL: it is "offline", because it
+ * said goodbye or was dismissed.
+ */
 void child_remove (struct child *c, const char *why);
 
 /* Send a disconnect to a connection. */

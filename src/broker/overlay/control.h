@@ -8,7 +8,8 @@
  *                    of the instance; received is 0 while it is unknown), u32 newest event, 36 bytes stream
  *   DISCONNECT down: status = errno; payload: the reason, a string.  The child closes and sends hello again.
  *   STOP       down: the subtree shall stop, leaves first
- *   GOODBYE    up:   the subtree has stopped; answered by DISCONNECT with status 0
+ *   GOODBYE    up:   the subtree has stopped, or the child leaves for a nearer ancestor; answered by DISCONNECT with
+ *                    status 0
  *   KEYS       up:   descendants and their CURVE public keys: repeated u32 rank, 32 bytes key
  *   CREDIT     both: the other side's limits for sending (channel.h)
  *   PART       both: a piece of an encoded message; status = its class (channel.h) and its place in the message

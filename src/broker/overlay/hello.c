@@ -3,9 +3,10 @@
 
 /* hello.c - which brokers may join: children, and descendants whose own parent is lost
  *
- * A broker that sends hello must be below us, must have connected with the key of its rank, must run our major version,
- * and must be the only one that serves its rank.  Children join immediately, or when this broker begins to accept
- * children. Adopted descendants join in turns, some in each.
+ * A broker that sends hello must have our topology and size, must be below us, must have connected with the key of its
+ * rank, must run our major version, must not belong to another instance, and must be the only one that serves its rank.
+ * Children join immediately, or when this broker begins to accept children. Adopted descendants join in turns, some in
+ * each.
  */
 #include "config.h"
 
@@ -85,7 +86,8 @@ int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp)
 }
 
 /* The instance time when the hello arrived.  Since then our clock may have stepped forward, or CLOCK_BOOTTIME may have
- * jumped.  The later estimate is used: with too early a time the child would take our time for younger than it is.
+ * jumped.  The later estimate is used: with too early a time the child would compute too short a delay of the messages,
+ * and so too small an error.
  */
 static uint64_t hello_came (const struct hello *hello, uint64_t now_us)
 {

@@ -38,7 +38,7 @@ struct overlay {
     enum health health;              /* of our subtree: the worst health of the children determines it */
     double since;                    /* link_now () of its last change */
     uint64_t below;                  /* joined brokers below, as the children report */
-    uint32_t joined;                 /* joined brokers of our subtree: 'below' and this one, at most all it has */
+    uint32_t joined;                 /* 'below' and this one, at most the size of the instance */
     enum health told;                /* as reported to the parent by hello or heartbeat */
     const struct bizcard *ancestors; /* parent first; borrowed */
     uint32_t nancestors;
@@ -72,8 +72,8 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
 /* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg);
 
-/* Put a message on a wire in the form that the other end of 'ch' takes, and show it.  'ch' and 'to' NULL: the other side
- * has not joined, its version is unknown.  Returns as wire_send ().
+/* Put a message on a wire in the form that the other end of 'ch' takes, and show it.  'ch' and 'to' NULL: the other
+ * side has not joined, its version is unknown.  Returns as wire_send ().
  */
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
                const struct peer *to, const idt_msg_t *msg);
@@ -132,8 +132,8 @@ struct parent {
     bool stopping;
 };
 
-/* The parent joins the ancestors that overlay_set_bizcards () gave, from overlay_connect () to overlay_goodbye ().
- * parent_create () returns NULL with errno set.
+/* From overlay_connect () to overlay_goodbye () this broker joins one of the ancestors that overlay_set_bizcards ()
+ * gave. parent_create () returns NULL with errno set.
  */
 struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
@@ -158,7 +158,8 @@ bool parent_turn (struct parent *up);
 /* --- children: the wires of the children ---------------------------------------------------------- */
 
 struct children *children_create (struct overlay *ov); /* NULL with errno set */
-void children_destroy (struct children *down);         /* the children get a disconnect and connect elsewhere */
+/* After overlay_accept (false) the children get a disconnect; otherwise they only see that the connection is closed. */
+void children_destroy (struct children *down);
 
 /* A heartbeat is due: look for messages of the children.  'was_asleep': this broker was stopped, so no child was
  * silent.
@@ -207,8 +208,8 @@ int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp);
 struct keyring *keyring_create (void); /* NULL with errno ENOMEM */
 void keyring_destroy (struct keyring *kr);
 
-/* Set the key of a rank.  Returns whether that is new: not if the rank has this key already, or if another rank has it
- * and keeps it.  A new key waits for keyring_take_news ().
+/* Set the key of a rank.  A new key waits for keyring_take_news ().  Returns false, and changes nothing, if the rank
+ * has this key already, if another rank has it, or without memory.
  */
 bool keyring_put (struct keyring *kr, const struct control_key *key);
 

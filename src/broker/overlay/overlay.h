@@ -52,7 +52,7 @@ struct overlay_ops {
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     /* The parent accepted this broker, or is lost. */
     void (*parent) (void *arg, bool up);
-    /* The parent refused this broker.  Another attempt follows after the callback. */
+    /* The parent, or an ancestor in its place, refused this broker.  Another attempt follows after the callback. */
     void (*refused) (void *arg, int errnum, const char *text);
     /* At rank 0, before a broker of its own instance returned: a broker of another instance's tree takes us for its
      * root.
@@ -120,7 +120,9 @@ const char *overlay_endpoint (const struct overlay *ov);
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children);
 
-/* Set the key of a descendant that all ancestors know without a message.  Returns false if another rank has the key. */
+/* Set the key of a descendant that all ancestors know without a message.  Returns as keyring_put (): false if this rank
+ * or another one has the key already.
+ */
 bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE]);
 
 /* The reason why the address of the parent is unknown, or NULL if it is known. */
@@ -129,8 +131,8 @@ const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp);
 /* Join the parent and keep trying.  While it waits between two attempts, try now.  Does nothing at rank 0. */
 void overlay_connect (struct overlay *ov);
 
-/* Accept children from now on, because this broker has joined; earlier ones wait.  'accept' false: accept none from now
- * on.
+/* Accept children from now on, because this broker has joined; earlier ones wait.  'accept' false: refuse further ones
+ * with ESHUTDOWN.
  */
 void overlay_accept (struct overlay *ov, bool accept);
 
@@ -144,7 +146,7 @@ void overlay_goodbye (struct overlay *ov);
 
 /* overlay_event_down (): there are events for the children.  overlay_event_up (): send an event up to be published. */
 void overlay_event_down (struct overlay *ov);
-int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* or -1, EHOSTUNREACH: no parent */
+int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* 0, or -1 as channel_send (): EHOSTUNREACH, ... */
 
 /* Another stream of events begins: all children continue from our position in it, and are notified now. */
 void overlay_event_position (struct overlay *ov);
@@ -164,7 +166,7 @@ bool overlay_turn (struct overlay *ov);
 bool overlay_is_full (const struct overlay *ov); /* no broker below is missing */
 
 /* The number of joined brokers of this subtree, this one included.  Numbers of distant ones are some heartbeats old.  A
- * broker that has just moved may be counted twice until its old connection ends.  Never more than the subtree has.
+ * broker that has just moved may be counted twice until its old connection ends.  At most the size of the instance.
  */
 uint32_t overlay_joined (const struct overlay *ov);
 
@@ -185,7 +187,7 @@ struct overlay_load overlay_load (const struct overlay *ov);
 const char *overlay_status (const struct overlay *ov);
 const char *overlay_child_status (const struct overlay *ov, uint32_t rank);
 
-/* Write the missing brokers for a sentence: "rank 1, ranks below [2,5-7]", the first of each kind.  Truncated to
+/* Write the missing brokers for a sentence: "rank 1, ranks below [2,5-7]", at most 32 ranks of each kind.  Truncated to
  * 'size'.
  */
 void overlay_name_missing (const struct overlay *ov, char *buf, size_t size);

@@ -15,7 +15,7 @@
  * because the parent may still be starting.  If an ancestor reports that another broker serves our rank, ancestors
  * above it are not tried while it is there: they do not know that broker, and would accept us beside it.
  *
- * An unreachable ancestor is tried several times per second, because it may start soon.  If an ancestor refuses us
+ * An unreachable ancestor is tried about twice per second, because it may start soon.  If an ancestor refuses us
  * (another broker has our rank, another certificate, another instance) only the administrator can help: the pause grows
  * to about 10 s.
  */
@@ -33,7 +33,7 @@
 
 #define PART_MS 200      /* to send the goodbye to an ancestor that we leave */
 #define FAILOVER_MS 400. /* for a hello, if there is another ancestor to try */
-#define PATIENCE 4       /* unanswered attempts at the parent before a broker that never joined tries others */
+#define PATIENCE 4       /* a broker that never joined tries others after more unanswered attempts at the parent */
 
 static const struct bizcard *conn_target (const struct conn *c)
 {
@@ -87,7 +87,9 @@ static struct resolver *resolver_of_target (const struct conn *c)
     return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
 }
 
-/* Whether to continue with the next ancestor.  A broker that never joined first gives its parent some time. */
+/* Whether to continue with the next ancestor.  A broker that never joined first gives its parent some time, except in a
+ * configured instance.
+ */
 static bool may_climb (const struct parent *up)
 {
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);

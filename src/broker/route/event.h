@@ -3,7 +3,8 @@
 
 /* event.h - deliver events in sequence to their subscribers (protocol.md sections 3 and 6); part of the core
  *
- * Rank 0 numbers events 1, 2, 3, ....  Every broker delivers them in this order, each once, and keeps the last ones.
+ * Rank 0 numbers events 1, 2, 3, ....  Every broker delivers them in this order, each once; rank 0 and brokers with
+ * children keep the last ones.
  * Nothing is queued for a slow child: its position in the kept events is enough (event_after ()).  Numbers have 64
  * bits. A message carries the lower 32 bits; the receiver takes the number nearest to its last one. A broker detects a
  * gap by the next event, or by the newest number in a hello or heartbeat.  It delivers nothing newer until it has
@@ -67,10 +68,10 @@ void event_forget (struct event *ev, struct peer *p); /* drop all of its subscri
  */
 uint64_t event_publish_new (struct event *ev, idt_msg_t *msg);
 
-/* At rank 0: encode the events from number 'from' on, as many as EVENT_FETCH_BYTES hold, for event_replay ().  'stream'
- * is the stream that the fetching broker follows.  The encoding is big-endian: u32 lower bits of the first number that
- * is available, u32 lower bits of the newest number, then for each event its u32 length and its bytes.  The caller
- * frees '*buf'.  Returns 0, or -1 with errno ENOENT (rank 0 has another stream) or ENOMEM.
+/* At rank 0: encode the events from number 'from' on for event_replay (), until EVENT_FETCH_BYTES are reached.
+ * 'stream' is the stream that the fetching broker follows.  The encoding is big-endian: u32 lower bits of the first
+ * number that is available, u32 lower bits of the newest number, then for each event its u32 length and its bytes.  The
+ * caller frees '*buf'.  Returns 0, or -1 with errno ENOENT (rank 0 has another stream) or ENOMEM.
  */
 int event_window (struct event *ev, const char *stream, uint64_t from, void **buf, size_t *size);
 

@@ -38,13 +38,13 @@ void module_handovers_destroy (struct module_handovers *as);
  */
 void module_handovers_add_new (struct module_handovers *as, const char *name, void *data, size_t size);
 
-/* Release the service because the module is being loaded.  Returns its handover, borrowed until module_handovers_end () or
- * module_handovers_resume (), or NULL if it left none.
+/* Release the service because the module is being loaded.  Returns its handover, borrowed until module_handovers_end ()
+ * or module_handovers_resume (), or NULL if it left none.
  */
 const void *module_handovers_pause (struct module_handovers *as, const char *name, size_t *size);
 
-/* module_handovers_end (): the module runs; the waiting requests are routed to it.  module_handovers_resume (): the module failed to
- * start; stand in for it again.
+/* module_handovers_end (): the module runs; the waiting requests are routed to it.  module_handovers_resume (): the
+ * module failed to start; stand in for it again.
  */
 void module_handovers_end (struct module_handovers *as, const char *name);
 void module_handovers_resume (struct module_handovers *as, const char *name);

@@ -4,8 +4,8 @@
 /* router.c - where a message goes (RFC 3; protocol.md section 3)
  *
  * Every request enters at router_request_new (), which pushes the UUID of the sending peer onto its route stack.  Every
- * response leaves through answer (), which pops it.  Requests that were passed on to a peer that may disappear are in
- * 'pending'.
+ * response leaves through answer (), which pops it; only refuse () sends errors directly.  Requests that were passed on
+ * to a peer that may disappear are in 'pending'.
  */
 #include "config.h"
 
@@ -212,7 +212,7 @@ static bool is_broker (const struct peer *p)
     return p->kind == PEER_CHILD || p->kind == PEER_PARENT;
 }
 
-/* Send a response to the peer of its newest route.  Takes over the caller's reference.  Every response leaves here. */
+/* Send a response to the peer of its newest route.  Takes over the caller's reference. */
 static void answer (struct router *r, idt_msg_t *msg)
 {
     const char *uuid = idt_msg_route_newest (msg);

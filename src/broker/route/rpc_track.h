@@ -49,7 +49,7 @@ bool rpc_track_answered (struct rpc_track *p, const idt_msg_t *response, const s
 /* Forget a request that was sent to 'to'.  Returns whether it was known. */
 bool rpc_track_forget (struct rpc_track *p, const idt_msg_t *request, const struct rpc_track_party *to);
 
-/* Forget the requests for the service of 'disconnect' that have its requester and came from 'from', too. */
+/* Forget the requests of the requester of 'disconnect' for the same service that came from 'from'. */
 void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from);
 
 /* Remove every entry of a party's list.  'cb' gets each as a request without payload (borrowed).  Entries that 'cb'

@@ -4,8 +4,8 @@
 /* usock.h - local clients: a UNIX socket server (protocol.md section 2)
  *
  * Each connection is a peer of the router.  SO_PEERCRED and SO_PEERGROUPS name the user that connects; authz_user ()
- * decides whether this user may.  A client that has too much under way is not read until some of it is done.  A client is
- * disconnected if it sends garbage or sends a long message too slowly, or if its queue of output is full and it does
+ * decides whether this user may.  A client that has too much under way is not read until some of it is done.  A client
+ * is disconnected if it sends garbage or sends a long message too slowly, or if its queue of output is full and it does
  * not read.  Other clients do not notice.
  *
  * Brokers of one process need not have a socket each: at the socket of one, a client may name the rank of another.

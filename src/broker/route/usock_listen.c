@@ -302,7 +302,7 @@ static void make_room (struct usocks *all, uint32_t rank)
 }
 
 /* Read the first message of a connection to the socket of 'rank', to find its rank.  At the limit another caller is
- * closed for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the caller).
+ * closed for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the calling function).
  */
 static int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred)
 {

@@ -73,7 +73,7 @@ struct usocks {
     int reserve[LOCAL_RESERVE]; /* descriptors to give up when clients find no other */
     int reserved;
     size_t clients; /* including callers */
-    uint32_t most;
+    uint32_t most;  /* largest number of 'clients' */
     struct msg_spare spare;
     uint64_t input; /* bytes reserved for long messages; below, of output */
     uint64_t output;

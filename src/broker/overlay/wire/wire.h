@@ -13,7 +13,7 @@
  * Inside a process its registry (struct inside) identifies the connecting broker: no other process reaches the registry
  * or an inproc endpoint.  Messages and the trust in them are the same for all kinds.
  *
- * Messages and ends are reported in zpoll_turn (), never within wire_send ().
+ * Messages and ends are reported in zpoll_turn (), ends also in wire_read_ends (), and nothing within wire_send ().
  */
 #ifndef BROKER_WIRE_H
 #define BROKER_WIRE_H
@@ -47,7 +47,7 @@ struct wire_conf {
     size_t max_queue;   /* bytes of them; only for kind memory */
     size_t max_message; /* bytes of one, as idt_msg_encode_size () counts */
     size_t max_frame;
-    int timeout_ms; /* until a connection is closed that takes nothing (tcp), or shows no key */
+    int timeout_ms; /* until a connection is closed that takes nothing (tcp), or shows no key (at most 5000) */
 };
 
 /* The sender of a message.  At a lower end the sender is known; 'identity' and 'line' are unused there. */
