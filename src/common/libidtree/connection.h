@@ -19,7 +19,7 @@
 
 struct connection;
 
-/* What a connection calls of its handle. */
+/* Functions of the handle that its connection calls. */
 struct connection_ops {
     /* An attempt begins: add requests to it (connector_ask ()). Returns 0, or -1 with errno ENOMEM. */
     int (*begin) (struct connector *attempt, void *arg);

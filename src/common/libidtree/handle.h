@@ -62,12 +62,13 @@ TAILQ_HEAD (registration_list, registration);
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
 
-/* What a handle calls of the parts above it. */
+/* Functions of the parts above that a handle calls. */
 struct handle_ops {
     void (*dispatch) (idt_t *h, const idt_msg_t *msg); /* a request or event has arrived */
 
-    /* A handle that may reconnect: its connection is lost; an attempt at another one begins, and requests may be added
-     * to it (returns 0, or -1 with errno ENOMEM); whether it misses events meanwhile; the other one is established.
+    /* Of a handle that may reconnect. lost: the connection is lost. connecting: an attempt at another one begins, and
+     * requests may be added to it; returns 0, or -1 with errno ENOMEM. misses_events: whether the handle misses events
+     * while it is not connected. connected: the other connection is established.
      */
     void (*lost) (idt_t *h);
     int (*connecting) (idt_t *h, struct connector *attempt);

@@ -205,7 +205,7 @@ static double seconds (struct timeval tv)
     return tv.tv_sec + tv.tv_usec * 1e-6;
 }
 
-/* Whose usage is requested: {"who":s} as in Flux. The default is "thread", the module's thread. */
+/* The process or thread whose usage is requested: {"who":s} as in Flux. Default: "thread", the module's thread. */
 static int parse_who (const char *name, int *who)
 {
     static const struct {

@@ -66,7 +66,7 @@ void idt_document_close (idt_document_t *d);
  */
 struct idcomp *idt_document_ids (const idt_document_t *d);
 
-/* --- what goes on --------------------------------------------------------------------------- */
+/* --- state ---------------------------------------------------------------------------------- */
 
 const char *
 idt_document_name (const idt_document_t *d); /* its name, which may change; borrowed until the reactor runs */

@@ -162,8 +162,8 @@ int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granu
  */
 void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
 
-/* Make all further ids above 'id', whichever generator made it, and not further above than that requires. The range of
- * time stays unchanged.
+/* Make all further ids above 'id', which may be of any generator, and not further above than that requires. The range
+ * of time stays unchanged.
  */
 void fluid_gen_follow (struct fluid_gen *gen, fluid_t id);
 

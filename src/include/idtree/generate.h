@@ -43,8 +43,8 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids);
  * 2. The timestamp of an id may be up to 'max_age_ms' old, and below the watermark. The age is measured with
  *    CLOCK_BOOTTIME, so time in which the host is suspended counts.
  * 3. The call that finds half of the ids, or half of their time, used up requests the next ones. Their answer is read
- *    by a later call that needs it, or by the reactor. The library requests no more than are used before they are too
- *    old. A handle that is not used requests none.
+ *    by a later call that needs it, or by the reactor. The library requests only as many as are used before they are
+ *    too old. A handle that is not used requests none.
  * 4. If the prefetched ids do not suffice, idt_fluid_generate () sends a request and fails as it does without
  *    prefetching. It waits for ids already requested, if they will be young enough. After a refusal the library
  *    prefetches nothing for 'max_age_ms'.

@@ -129,9 +129,9 @@ int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 typedef void (*idt_lost_f) (idt_t *h, int errnum, void *arg);
 void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
 
-/* Send a message as it is. Never blocks: what the connection does not accept now is written later by the reactor or by
- * a call that waits. Returns 0, or -1 with errno set (EPIPE, ECONNRESET: the connection is lost; ENOBUFS: more than 64
- * MiB would wait to be written). The message must not be changed afterwards.
+/* Send a message as it is. Never blocks: bytes that the connection does not accept now are written later, by the
+ * reactor or by a call that waits. Returns 0, or -1 with errno set (EPIPE, ECONNRESET: the connection is lost; ENOBUFS:
+ * more than 64 MiB would wait to be written). The message must not be changed afterwards.
  */
 int idt_send (idt_t *h, const idt_msg_t *msg);
 

@@ -45,7 +45,9 @@ struct idt_module {
     bool shared;   /* in a thread with others: may block in init and fini, no longer than a disk takes */
 };
 
-/* What a module defines, by itself or with a macro below. Declared here, it is exported whatever -fvisibility says. */
+/* A module defines these, by itself or with a macro below. They are exported by this declaration, with any
+ * -fvisibility.
+ */
 extern const struct idt_module idt_module; /* optional: the broker can host the module without a thread */
 int idt_mod_main (idt_t *h, int argc, char **argv);
 
@@ -72,8 +74,8 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
 
 /* Leave data for the next load of this module in this broker. The broker keeps a copy in memory until that load has
  * started, or the broker ends. Called in fini; the last call counts. Until the next load, requests of clients to the
- * module's service wait for it, 5 s at most, and no other broker answers them; requests of brokers' modules go on to
- * other brokers. Returns 0, or -1 with errno set:
+ * module's service wait for it, 5 s at most, and no other broker answers them; requests of brokers' modules are
+ * forwarded to other brokers. Returns 0, or -1 with errno set:
  *   EINVAL    no bytes
  *   EMSGSIZE  more than IDT_MODULE_KEEP_MAX
  *   ENOTSUP   the handle is not a module's

@@ -145,7 +145,7 @@ enum sno_sql {
 /* (ID.Scan) Read a column's value. (An id is written to a column as its ten bytes, also the zero id: never as NULL.)
  * Returns 0, or -1 with errno set. In contrast to other functions, a failure changes '*id' as stated below, so that a
  * row without a valid id never keeps the id of the row before:
- *   EMSGSIZE  the length is neither that of an id nor 0; '*id' is the zero id
+ *   EMSGSIZE  the length is neither an id's nor 0; '*id' is the zero id
  *   EINVAL    a character is not in the alphabet; '*id' is the zero id
  *   ENOTSUP   the type is SNO_SQL_OTHER; '*id' is untouched
  */

@@ -9,7 +9,7 @@
 #include "libutil/minmax.h"
 #include "modules/flake/requests.h"
 
-#define QUANTUM 4096     /* ids and costs that a requester gets in one turn */
+#define QUANTUM 4096     /* ids, and FLAKE_REQUEST_COST for each request, that a requester gets in one turn */
 #define EXPIRE_US 100000 /* interval of checks for requests that are over time */
 #define RETRY_US 50000   /* pause before batches are sent again after a broken connection */
 

@@ -4,7 +4,7 @@
 /* private.h - rank 0, an object in several files
  *
  *   document_root.c  one group after another: store the changes, publish them, answer the requests
- *   tasks.c          what a request changes, and its answer
+ *   tasks.c          the changes that a request makes, and its answer
  *   reads.c          answers from stored documents, which do not wait for the disk
  *
  * document_root.c calls the other files, and none of them calls it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tasks.c - rank 0: what a request changes, and its answer */
+/* tasks.c - rank 0: the changes that a request makes, and its answer */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>

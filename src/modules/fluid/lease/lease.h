@@ -190,10 +190,10 @@ struct area {
 
 /* --- messages between brokers about subleases (fluid.share) -------------------------------------- */
 
-/* A request for a sublease, which is also a promise: of all subleases that the broker 'incarnation' of 'rank' got for
- * requests with lower numbers, from any lender, nothing from 'end_ms' on was or will be used, and no answer to those
- * requests will be accepted. The broker requests 'size' sequence numbers for each millisecond from there on. With size
- * 0 it requests none, and it and its own borrowers may make ids below 'end_ms' for 'left_ms' more.
+/* A request for a sublease. It is also a promise about all subleases that the broker 'incarnation' of 'rank' got for
+ * requests with lower numbers, from any lender: nothing of them from 'end_ms' on was or will be used, and no answer to
+ * those requests will be accepted. The broker requests 'size' sequence numbers of each millisecond from 'end_ms' on.
+ * With size 0 it requests none, and it and its own borrowers may make ids below 'end_ms' for 'left_ms' more.
  */
 struct share_want {
     uint32_t rank;

@@ -101,8 +101,8 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
     n->stats.combined++;
 }
 
-/* Add a requester's ids to the forward of all, as far as there is room: of a client, a turn of ids, or all if it is
- * alone; of a child, whole requests only, because they were already combined by turns, and splitting them at each hop
+/* Add a requester's ids to the forward of all, as far as there is room. A client gets a turn of ids, or all if it is
+ * alone. A child gets whole requests only, because they were already combined by turns, and splitting them at each hop
  * would double their time. Returns false if a child's request does not fit.
  */
 static bool mark (struct node *n, uint64_t now_us, const struct requester *a)

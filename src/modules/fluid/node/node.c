@@ -265,8 +265,9 @@ struct node *node_create (const struct node_config *config, const struct node_op
     return n;
 }
 
-/* If the authority knows that this rank was granted its last range, the node continues with what it did not use of it,
- * also below the end of subleases to modules: those are for ids of another kind, and the next one begins at that end.
+/* If the authority has taken over the table of leases, the node continues in the unused part of its last range. That
+ * may be below the end of the subleases to modules: those are for ids of another kind, and the next one begins at that
+ * end.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 {

@@ -6,8 +6,8 @@
  * Ids come from the generator of this rank (ids.c) and from answers of the parent (forward.c). Neither knows the other:
  * how many ids a request lacks, and how many of these are under way from the parent ('asked'), is kept here.
  *
- * 1. All requests are kept in order of arrival, and so are the requests of each requester; but one that has some of its
- *    ids goes first. So each requester gets increasing ids.
+ * 1. All requests are in one list in order of arrival. Each requester has its own list in that order, except that a
+ *    request that has some of its ids is first. So each requester gets increasing ids.
  * 2. Requesters take turns of WAITING_TURN ids. A turn ends when it is used up or when the owner ends it. Ids left of
  *    it, at most one turn, are added to the next turn (deficit round robin).
  * 3. Each request is answered once. If it is answered while ids of it are under way, its entry stays, without a cookie,

@@ -47,9 +47,9 @@ struct fluid_options {
 int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp);
 
 /* Determine the epoch at rank 0: the epoch of 'content', or for a new instance fluid.epoch, or now. Returns 0 with
- * '*epoch_ms' set, or -1 with errno set and a sentence in 'errp': EINVAL if fluid.epoch differs from the stored epoch
- * or the wall clock is before fluid.epoch; ERANGE if the wall clock is before the stored epoch or further ahead of the
- * stored horizon than fluid.max-jump.
+ * '*epoch_ms' set, or -1 with errno set and a sentence in 'errp':
+ *   EINVAL  fluid.epoch differs from the stored epoch, or the wall clock is before the epoch of a new instance
+ *   ERANGE  the wall clock is before the stored epoch, or further ahead of the stored horizon than fluid.max-jump
  */
 int fluid_options_epoch (const struct fluid_options *o, const struct horizon_store_content *content, int64_t wall_ms,
                          int64_t *epoch_ms, idt_error_t *errp);

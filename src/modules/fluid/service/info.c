@@ -65,8 +65,8 @@ static json_t *lent (const struct service *sv, uint64_t now_us, const struct nod
     return o;
 }
 
-/* What this rank knows itself. A rank that makes no ids adds the parent's answer (above_cb ()). Returns NULL if memory
- * is exhausted.
+/* The part of the answer that this rank knows itself. A rank that makes no ids adds the parent's answer (above_cb ()).
+ * Returns NULL if memory is exhausted.
  */
 static json_t *make_info (struct service *sv, struct node_status *s)
 {

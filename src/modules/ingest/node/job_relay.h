@@ -41,7 +41,7 @@ struct job_relay *job_relay_create (size_t max_bytes, uint32_t max_under_way);
 void job_relay_destroy (struct job_relay *r);
 
 /* Add a parcel with the jobs of 'jobs' (copied), at least one. Returns 0, or -1 with errno set:
- *   EAGAIN  the parcels would exceed max_bytes; if none is held, a parcel of any size is accepted
+ *   EAGAIN  the parcels would exceed max_bytes; if no parcel is held, one of any size is accepted
  *   ENOMEM  out of memory
  */
 int job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply, void *arg);

@@ -25,7 +25,7 @@
 
 struct job_store;
 
-/* What is stored, as of the last work that ended. */
+/* The stored jobs, as of the last work that ended. */
 struct job_store_counts {
     uint64_t jobs, bytes; /* jobs that are not acknowledged; bytes of their jobspecs and keys */
     uint64_t remembered;  /* acknowledged jobs, of which only id and key are kept */
