@@ -87,7 +87,9 @@ void idt_handle_dispatch (idt_t *h, const idt_msg_t *msg);
  */
 int idt_handle_set_module (idt_t *h, const char *name);
 
-/* Refuse requests with a JSON text of more than 'size' bytes before a handler receives them (0: no limit). */
+/* Refuse requests before a handler receives them (EMSGSIZE): with a JSON text of more than 'size' bytes, four times
+ * that for IDT_HANDLER_LARGE, or of more than 2,048 values unless a broker sent it. 0: no limits.
+ */
 void idt_handle_set_max_json (idt_t *h, size_t size);
 
 #pragma GCC visibility pop

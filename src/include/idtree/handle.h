@@ -152,9 +152,9 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 /* A flag for the type of a row: the handler may answer a streaming request several times. */
 #define IDT_HANDLER_STREAM 0x100
 
-/* A flag for the type of a row: the handler accepts a longer JSON text than other handlers of a module on the broker's
- * reactor, which is blocked while a text is parsed: four times the attribute broker.max-json. A longer text is answered
- * EMSGSIZE without being parsed.
+/* A flag for the type of a row: the handler accepts a longer JSON text. A module on the broker's reactor, which is
+ * blocked while a text is parsed, receives texts of up to the attribute broker.max-json, or four times that with this
+ * flag. A longer text, or a text of more than 2,048 values that was not sent by a broker, is answered EMSGSIZE.
  */
 #define IDT_HANDLER_LARGE 0x200
 

@@ -14,7 +14,7 @@
 /* --- from children --------------------------------------------------------------------------------------- */
 
 /* Check that a child requests and returns only generators of itself and of its descendants, also in a request that
- * combines those of its children. Rank r owns generator r.
+ * combines its children's requests. Rank r owns generator r.
  */
 static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
 {
