@@ -25,8 +25,8 @@
 
 struct rank_command {
     pid_t pid;             /* 0: ended */
-    int pidfd;             /* readable when the program has ended; -1: the kernel has no pidfd, */
-    struct worker *waiter; /* so a thread waits instead */
+    int pidfd;             /* readable when the program has ended; -1: none, 'waiter' is used */
+    struct worker *waiter; /* a thread that waits for the end; NULL: not needed */
     idt_watcher_t *w;
     command_f cb;
     void *arg;

@@ -84,7 +84,7 @@ struct lifecycle {
     idt_error_t start_error;      /* why it cannot start; "": no failure so far */
     int start_errnum;             /* errno of that failure */
     bool alone;                   /* it stops, and its subtree continues */
-    bool wrong_instance;          /* wrong instance: the children start again, and so does any rank but 0 */
+    bool wrong_instance;          /* it was in the wrong one: its children start again; so does it, unless rank 0 */
     bool told_to_stop;            /* lifecycle_stop () was called */
     bool complete;                /* the owner was notified that it is up */
     bool waits;                   /* it has reported that it waits for its parent */
@@ -124,7 +124,7 @@ void lifecycle_leave (struct lifecycle *l, enum broker_exit exit, const char *wh
  */
 void lifecycle_child (struct lifecycle *l);
 
-/* What the overlay reports: see struct overlay_ops. */
+/* Reports of the overlay: see struct overlay_ops. */
 void lifecycle_parent (struct lifecycle *l, bool up);
 void lifecycle_refused (struct lifecycle *l, int errnum, const char *text);
 void lifecycle_intruder (struct lifecycle *l, const char *text);

@@ -22,7 +22,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define SOCKETS 16 /* ZeroMQ sockets of a member: to parent and children, each with a monitor, twice */
+#define SOCKETS 16 /* ZeroMQ sockets of a member: two to ancestors, two for children, each with a monitor; doubled */
 #define TURN_US 50 /* time for turns before the reactor polls its descriptors again */
 
 struct member {

@@ -69,7 +69,7 @@ static int check_level (const char *value, void *arg, idt_error_t *errp)
     return is_level (value) ? 0 : errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
 }
 
-/* Levels of sending and showing may be -1 (none); the level of keeping may not. */
+/* For log-forward-level and log-stderr-level, which may be -1 (none); log-level may not. */
 static int check_level_or_none (const char *value, void *arg, idt_error_t *errp)
 {
     if (is_level (value) || strcmp (value, "-1") == 0)

@@ -48,7 +48,8 @@ struct modules_conf {
 /* Copies 'conf'; its pointers are borrowed. NULL with errno set and 'errp' filled. */
 struct modules *modules_create (const struct modules_conf *conf, idt_error_t *errp);
 
-/* Unload all modules, newest first, and wait for their threads. */
+/* Unload all modules, newest first, and wait for their threads. A module that does not end within 5 s is left behind.
+ */
 void modules_stop (struct modules *ms);
 void modules_destroy (struct modules *ms);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control.c - control messages between a broker and its parent (protocol.md section 7) */
+/* control.c - control messages between a broker and its parent (doc/design/broker.md) */
 #include "config.h"
 
 #include <errno.h>

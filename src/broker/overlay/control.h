@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control.h - control messages between a broker and its parent (protocol.md section 7)
+/* control.h - control messages between a broker and its parent (doc/design/broker.md)
  *
- *   HEARTBEAT  up:   status = health of the subtree; payload u64 sent (the child's clock)
+ *   HEARTBEAT  up:   status = health of the subtree; payload u64 sent (the child's CLOCK_BOOTTIME, microseconds)
  *              down: status = 0; payload u64 sent (echoed), received, sent, bound (the parent's clock, microseconds
- *                    of the instance; received is 0 while it is unknown), u32 newest event, 36 bytes stream
+ *                    of the instance; all three are 0 while it is unknown), u32 last event that was sent to the child,
+ *                    36 bytes stream
  *   DISCONNECT down: status = errno; payload: the reason, a string.  The child closes and sends hello again.
  *   STOP       down: the subtree shall stop, leaves first
  *   GOODBYE    up:   the subtree has stopped, or the child leaves for a nearer ancestor; answered by DISCONNECT with

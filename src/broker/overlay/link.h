@@ -106,7 +106,7 @@ struct conn {
     struct channel channel;
     struct wire *wire;
     char identity[IDT_MSG_UUID_LEN + 1]; /* of the connection: its messages have it in their routes */
-    bool late;                           /* no response to its hello in time, unless it is still unread */
+    bool late;                           /* the time for a response to its hello is over; one may be unread */
     bool refused;                        /* it was refused since the last pause */
     double heard;                        /* link_now () of its last message */
     uint64_t hello_us;                   /* link_boot_us () of our hello */

@@ -4,8 +4,9 @@
 /* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
  * A broker has one wire to the parent and others for the children.  A wire uses ZeroMQ, always with CURVE, where only
- * the children's keys are accepted; inside a process it is of the kind that tbon.transport names.  A broker that joins
- * becomes a peer of the router.  It is removed when its connection closes, or within tbon.timeout when it falls silent.
+ * the keys of ranks below are accepted; inside a process it is of the kind that tbon.transport names.  A broker that
+ * joins becomes a peer of the router.  It is removed when its connection closes, or when it was silent for tbon.timeout
+ * (link_is_silent ()).
  *
  * A broker whose parent is lost attaches to the nearest living ancestor, and returns when its parent does.  For that
  * the public keys of all descendants are sent up the tree, so that any ancestor knows which brokers may connect.  An
@@ -102,9 +103,9 @@ struct overlay_conf {
 struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp);
 void overlay_destroy (struct overlay *ov);
 
-/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) for others.  'others' says that
- * there are children in other processes.  Returns 0, or -1 with errno set and 'errp' filled.  overlay_endpoint ()
- * returns the actual endpoint, or NULL if not bound.
+/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) if there may be children in
+ * other processes ('others') or tbon.transport is zmq.  Returns 0, or -1 with errno set and 'errp' filled.
+ * overlay_endpoint () returns the actual endpoint, or NULL if not bound.
  */
 int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp);
 

@@ -75,9 +75,9 @@ uint64_t event_publish_new (struct event *ev, idt_msg_t *msg);
  */
 int event_window (struct event *ev, const char *stream, uint64_t from, void **buf, size_t *size);
 
-/* At other ranks: take an event from the parent; the newest number that the parent knows, or its lower 32 bits; rank
- * 0's response to a fetch.  'buf' NULL means that the fetch failed; it is repeated after the next message from the
- * parent.
+/* At other ranks: take an event from the parent; the number of the last event that the parent has sent, or its lower 32
+ * bits; rank 0's response to a fetch.  'buf' NULL means that the fetch failed; it is repeated after the next message
+ * from the parent.
  */
 void event_receive (struct event *ev, const idt_msg_t *msg);
 void event_newest (struct event *ev, const char *stream, uint64_t seq);

@@ -23,7 +23,9 @@
 #include "broker/base/log.h"
 #include "broker/route/router.h"
 
-/* Which local users may connect, and in which role (doc/design/access.md).  These functions do no I/O. */
+/* Which local users may connect, and in which role (doc/design/access.md).  Only authz_init () does I/O: it looks up
+ * the name of a group.
+ */
 struct authz {
     uid_t owner;
     bool guests;    /* access.allow-guest-user */

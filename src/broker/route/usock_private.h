@@ -48,9 +48,9 @@ struct client {
     idt_msg_t *held;
     uint64_t held_us; /* time of the first check with 'held'; 0: none yet */
     bool stalled;
-    size_t reserved;   /* bytes of the input pool, for a long message */
-    uint64_t frame_us; /* start of the current speed check, bytes read since */
-    size_t frame_got;
+    size_t reserved;                                  /* bytes of the input pool, for a long message */
+    uint64_t frame_us;                                /* start of the current speed check */
+    size_t frame_got;                                 /* bytes read since then */
     bool readable;                                    /* the socket may have input */
     enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* list of clients to serve that it is in */
     bool dirty;                                       /* in the list of clients to flush */
@@ -75,8 +75,8 @@ struct usocks {
     size_t clients; /* including callers */
     uint32_t most;  /* largest number of 'clients' */
     struct msg_spare spare;
-    uint64_t input; /* bytes reserved for long messages; below, of output */
-    uint64_t output;
+    uint64_t input;                 /* bytes reserved for long messages */
+    uint64_t output;                /* bytes of queued output */
     LIST_HEAD (, local_user) users; /* guests with clients */
 };
 
