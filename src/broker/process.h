@@ -35,7 +35,7 @@ struct member_ops {
     void (*ended) (void *arg);
 };
 
-/* What members use. */
+/* The parts that members use. */
 struct process_parts {
     void *zctx;            /* of ZeroMQ; NULL before the first member */
     struct shared *shared; /* the thread that modules share */

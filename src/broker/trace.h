@@ -14,7 +14,8 @@
  *      "full": b,         with payloads and error texts; default: without
  *      "names": [s],      of modules ("broker": its own services); none or empty: all
  *      "nodeid": i,       rank at the other end of a link; -1: all
- *      "peers": [s],      "client", "module", "broker", "child", "parent"; default: all that the service shows
+ *      "peers": [s],      "client", "module", "broker", "absent" (a handover that waits for its module), "child",
+ *                         "parent"; default: all that the service shows
  *      "window": i,       bytes of lines that may be unread, at most TRACE_WINDOW_MAX
  *      "id": i}           names the stream in broker.trace-more, among the streams of one connection; default 0
  *

@@ -4,7 +4,8 @@
 /* boot.c - finds out which brokers this process hosts, the size of the instance, and the addresses of parents and
  * children
  *
- * 'own' has the brokers of this process and 'others' those that they must know, each in order of rank.
+ * 'own' has the brokers of this process, 'others' the brokers of other processes that they must know, each in order of
+ * rank.
  */
 #include "config.h"
 

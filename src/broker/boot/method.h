@@ -45,7 +45,7 @@ struct boot_method {
     int (*secret) (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp);
 
     /* Get the bizcard that others already have of a broker here, from an earlier life or the configuration. Returns 0,
-     * or -1 with errno set: ENOENT: no bizcard. NULL: there are none.
+     * or -1 with errno set: ENOENT: no bizcard. NULL: there never is one.
      */
     int (*earlier) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 

@@ -17,8 +17,8 @@
 
 #define ZYGOTE_VARIABLE "IDTREE_NURSERY" /* environment variable: descriptor of the socket, SOCK_SEQPACKET */
 
-/* The signals that a broker reads by signalfd. A process that starts a broker may block them before, so that none is
- * lost.
+/* The signals that a broker reads by signalfd. A process that starts a broker may block them before, so that no
+ * signal is lost.
  */
 #define BROKER_SIGNALS             \
     {                              \

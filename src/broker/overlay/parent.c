@@ -33,7 +33,7 @@
 
 #define PART_MS 200      /* to send the goodbye to an ancestor that we leave */
 #define FAILOVER_MS 400. /* for a hello, if there is another ancestor to try */
-#define PATIENCE 4       /* a broker that never joined tries others after more unanswered attempts at the parent */
+#define PATIENCE 4       /* after one more unanswered attempt at the parent, a broker that never joined tries others */
 
 static const struct bizcard *conn_target (const struct conn *c)
 {

@@ -8,7 +8,7 @@
  * to another broker.  Requests that modules of other brokers sent do not wait here (rule 5 of router.h).
  *
  * 1. A waiting request is answered exactly once: by the reloaded module, or with an error.
- * 2. Waiting requests are limited in total and for each requester.  Requests above a limit fail with EAGAIN.
+ * 2. Waiting requests are limited for each module and for each requester.  Requests above a limit fail with EAGAIN.
  * 3. When a client disconnects, its waiting requests are dropped.
  */
 #ifndef BROKER_MODULE_HANDOVER_H
@@ -22,10 +22,10 @@
 #include "broker/route/router.h"
 
 #define MODULE_HANDOVER_WAIT_MS 5000
-#define MODULE_HANDOVER_MAX_REQUESTS 4096 /* waiting requests of one module */
-#define MODULE_HANDOVER_MAX_EACH 1024     /* of them from one requester */
-#define MODULE_HANDOVER_MAX_BYTES (4 << 20)
-#define MODULE_HANDOVER_MAX 64 /* modules */
+#define MODULE_HANDOVER_MAX_REQUESTS 4096   /* waiting requests of one module */
+#define MODULE_HANDOVER_MAX_EACH 1024       /* of them from one requester */
+#define MODULE_HANDOVER_MAX_BYTES (4 << 20) /* of the waiting requests of one module */
+#define MODULE_HANDOVER_MAX 64              /* modules */
 
 struct module_handovers;
 

@@ -11,8 +11,8 @@
  *    connection and rely on their timeouts.
  * 2. Requests that were passed on are remembered until they are answered.  When the peer that they were sent to
  *    disconnects, each is answered with EHOSTUNREACH (a broker) or ENOSYS (a module or client).
- * 3. The oldest route of a request names the client or module where it entered the tree, whatever routes a client
- *    added.
+ * 3. The oldest route of a request names the client or module where it entered the tree, even if that client
+ *    added routes of its own.
  * 4. When a client or module disconnects, each service that took a request of it (the first ROUTER_MAX_USES) gets
  *    SERVICE.disconnect.  When a child is lost, the services that still work for requesters below it get one.
  * 5. Requests that a broker's module sent (IDT_ROLE_BROKER) are for brokers only.  A client or a PEER_ABSENT that
