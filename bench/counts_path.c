@@ -275,7 +275,7 @@ static void path_init (struct path *p)
     *p = (struct path){ .client = { .uuid = CLIENT, .kind = PEER_CLIENT, .send = client_send, .arg = p },
                         .module = { .uuid = MODULE, .kind = PEER_MODULE, .send = module_send, .arg = p } };
     p->topo = topo_create ("kary:1", RANK + 1, NULL);
-    counts_must (p->topo && (p->router = router_create (RANK, p->topo, ROUTER_MAX_PENDING)), "creating a router");
+    counts_must (p->topo && (p->router = router_create (RANK, p->topo, 1 << 20)), "creating a router");
     counts_must (router_peer_add (p->router, &p->client) == 0 && router_peer_add (p->router, &p->module) == 0
                      && router_service_add (p->router, "fluid", &p->module) == 0,
                  "peers");

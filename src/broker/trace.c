@@ -272,7 +272,7 @@ static int read_options (struct tracer *t, const idt_msg_t *msg, idt_error_t *er
         < 0)
         return errset (EPROTO);
     if (read_peers (peers, &t->peers) < 0)
-        return errsetf (errp, EPROTO, "peers must be an array of client, module, broker, child, parent");
+        return errsetf (errp, EPROTO, "peers must be an array of client, module, broker, absent, child, parent");
     if (read_names (names, &t->names) < 0)
         return errsetf (errp, EPROTO, "names must be an array of names of modules");
     if (window < 0 || window > (json_int_t)TRACE_WINDOW_MAX)

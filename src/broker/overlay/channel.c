@@ -653,7 +653,8 @@ static void drop_queue (struct channel *ch, enum link_class c)
         drr_queue_drain (ch->turns[c], free_message, NULL);
     piece_clear (&ch->out[c]);
     ch->bytes[c] = 0;
-    ch->errors = 0;
+    if (c == CLASS_ANSWER)
+        ch->errors = 0;
 }
 
 void channel_close (struct channel *ch)

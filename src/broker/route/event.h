@@ -34,7 +34,6 @@ struct event_ops {
     void (*given) (void *arg, const struct peer *p, const idt_msg_t *msg);
 };
 
-#define EVENT_REPLAY_COUNT 131072
 #define EVENT_REPLAY_BYTES ((size_t)64 << 20)
 #define EVENT_RING_COUNT 16384 /* events that ranks other than 0 keep for their children */
 #define EVENT_RING_BYTES ((size_t)16 << 20)

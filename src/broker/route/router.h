@@ -64,8 +64,7 @@ struct peer {
     struct rpc_track_party pending;
 };
 
-#define ROUTER_MAX_USES 64         /* services of one requester that get a disconnect */
-#define ROUTER_MAX_PENDING 1048576 /* default of router.max-pending */
+#define ROUTER_MAX_USES 64 /* services of one requester that get a disconnect */
 
 /* 'topo' is borrowed.  'max_pending' limits the remembered requests.  Returns NULL with errno ENOMEM. */
 struct router *router_create (uint32_t rank, const struct topo *topo, size_t max_pending);
