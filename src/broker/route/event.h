@@ -38,7 +38,7 @@ struct event_ops {
 #define EVENT_RING_COUNT 16384 /* events that ranks other than 0 keep for their children */
 #define EVENT_RING_BYTES ((size_t)16 << 20)
 #define EVENT_MAX_BYTES ((size_t)64 << 20)  /* of one event */
-#define EVENT_MAX_SUBSCRIPTIONS 4096        /* per peer; a client has two for each of its documents */
+#define EVENT_MAX_SUBSCRIPTIONS 4096        /* per peer; a client has one for each of its documents */
 #define EVENT_FETCH_BYTES ((size_t)1 << 20) /* of events in one response to a fetch */
 
 /* 'root' says whether this is rank 0; its stream is named 'uuid'.  'ring_count' events are kept; 0 for a broker without

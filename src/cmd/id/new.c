@@ -73,8 +73,8 @@ struct id_maker {
 
 /* --- ids that this program makes ------------------------------------------------------------- */
 
-/* They are unique within a generator.  No ids are made in the time step in which the generator began, so that successive
- * programs do not make the same ids unless the clock is set back.
+/* They are unique within a generator.  No ids are made in the time step in which the generator began, so that
+ * successive programs do not make the same ids unless the clock is set back.
  */
 
 static uint32_t number (const struct id_maker *m, const char *what, const char *s, uint32_t otherwise, uint32_t max)

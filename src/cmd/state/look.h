@@ -20,8 +20,8 @@ struct look {
     char why[LOOK_WHY_SIZE];                    /* why the dates are missing, as a clause; "": none stored yet */
 };
 
-/* Read the dates in the store of the horizon of 'dir'.  If the store is in use it waits up to a second, for a broker that
- * is closing it.
+/* Read the dates in the store of the horizon of 'dir'.  If the store is in use it waits up to a second, for a broker
+ * that is closing it.
  */
 void look_at_horizon (struct look *l);
 

@@ -6,8 +6,8 @@
  * A round is begun after --interval, and soon after the connected broker logs a line or an event arrives: brokers log
  * changes of the tree.  All changes within SOON_MS cause one round.
  *
- * The screen has, from top to bottom: a line about all ranks, a line with the selected view, titles, ranks, and the last
- * line of the log.
+ * The screen has, from top to bottom: a line about all ranks, a line with the selected view, titles, ranks, and the
+ * last line of the log.
  */
 #include "config.h"
 

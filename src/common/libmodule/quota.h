@@ -3,8 +3,9 @@
 
 /* quota.h - how much of a broker's resources each user may hold at a time, and how many ids a guest may have in a time
  *
- * The limits of resources are one table (doc/design/limits.md). A limit is per user, over all connections of the user. All users except the instance owner together have at most
- * half, so the owner always finds some free. A request beyond the limit is refused; it does not wait.
+ * The limits of resources are one table (doc/design/limits.md). A limit is per user, over all connections of the user.
+ * All users except the instance owner together have at most half, so the owner always finds some free. A request beyond
+ * the limit is refused; it does not wait.
  */
 #ifndef LIBMODULE_QUOTA_H
 #define LIBMODULE_QUOTA_H

@@ -4,9 +4,9 @@
 /* state.c - what is in a state folder: read a store from outside, check that all stores are there and no others
  *
  * A store is read without a lock, and without playing back a log or journal beside it. Some bytes are read without
- * SQLite (sqlite.org/fileformat.html). For the mark SQLite opens the file as immutable; the mark never changes, and is in
- * the file itself before the file is listed. A file that a crash left half written may look damaged when it is read this
- * way; its application id then says whether it is a file of idtree.
+ * SQLite (sqlite.org/fileformat.html). For the mark SQLite opens the file as immutable; the mark never changes, and is
+ * in the file itself before the file is listed. A file that a crash left half written may look damaged when it is read
+ * this way; its application id then says whether it is a file of idtree.
  */
 #define _GNU_SOURCE
 

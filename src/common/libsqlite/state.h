@@ -25,8 +25,8 @@ uint32_t state_peek (const char *path, off_t offset);
 /* Whether a log or journal with content lies beside the file: then only some pages of a commit may be in the file. */
 bool state_is_torn (const char *path);
 
-/* Read the mark of a store without touching the file or the log that a crash left beside it. 'uuid' is "" if the file has
- * no mark, or may get it from the log. Returns whether it is a file of idtree.
+/* Read the mark of a store without touching the file or the log that a crash left beside it. 'uuid' is "" if the file
+ * has no mark, or may get it from the log. Returns whether it is a file of idtree.
  */
 bool state_read_mark (const char *path, char uuid[STATE_UUID_SIZE]);
 

@@ -69,8 +69,8 @@ static bool is_canonical (void)
     return good;
 }
 
-/* Each character at each place of two groups: digits are decoded to the same text again, others are refused, and nothing
- * is written behind the buffer.
+/* Each character at each place of two groups: digits are decoded to the same text again, others are refused, and
+ * nothing is written behind the buffer.
  */
 static bool knows_its_digits (void)
 {

@@ -3,7 +3,8 @@
 
 /* fifo.h - what queues are made of: a queue of pointers, and a list of freed blocks
  *
- * The queue grows; an all-zero struct is an empty queue. It does not dereference its pointers: the owner counts, limits and frees the items.
+ * The queue grows; an all-zero struct is an empty queue. It does not dereference its pointers: the owner counts, limits
+ * and frees the items.
  */
 #ifndef UTIL_FIFO_H
 #define UTIL_FIFO_H

@@ -16,8 +16,8 @@
  * durable. If a commit fails, SQLite rolls it back, but its log may contain all of it; the next process that opens the
  * file after a crash would find it. That is possible until other data is written over that part of the log, which the
  * next successful transaction does. So that transaction must write something (meta.tries). Only a write that failed for
- * lack of space (database_is_full ()) has certainly stopped the log before the end of the commit, because the end is the
- * last thing that is written.
+ * lack of space (database_is_full ()) has certainly stopped the log before the end of the commit, because the end is
+ * the last thing that is written.
  *
  * While work is under way, the database and the state read from it belong to the worker's thread; otherwise to the
  * thread of the module. The counts are not stored in the file: they are computed when it is opened, because it is read
