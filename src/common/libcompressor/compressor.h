@@ -7,10 +7,10 @@
  *   range.c       creation ranges and ghost sessions: how ids become final
  *   stored.c      the stored form
  *
- * They are the only files that use the members of struct idcomp.
+ * Only these files use the members of struct idcomp.
  *
- * Each generation count of the local session up to 'generated' is either in 'runs' (it was handed out as a local id) or
- * was handed out as a final id (eager). The local session is session 0 of the space.
+ * Each generation count of the local session up to 'generated' was handed out either as a local id (then the count is
+ * in 'runs') or as a final id ("eager"). The local session is session 0 of the space.
  */
 #ifndef COMPRESSOR_COMPRESSOR_H
 #define COMPRESSOR_COMPRESSOR_H
@@ -23,23 +23,24 @@ struct idcomp {
     struct idspace space;
     struct idruns runs;
     int64_t generated;   /* ids that the local session made */
-    int64_t next_first;  /* generation count at which the next range begins */
-    int64_t eager_end;   /* generation counts below it have reserved final ids ... */
-    int64_t eager_shift; /* ... which are higher by this number */
+    int64_t next_first;  /* generation count at which the next creation range begins */
+    int64_t eager_end;   /* for generation counts below it final ids are reserved */
+    int64_t eager_shift; /* reserved final id minus its generation count */
     int64_t cluster_size;
-    int64_t neager; /* since the last IDCOMP_STATUS event */
+    int64_t neager; /* eager ids since the last IDCOMP_STATUS event */
     int64_t nlocal;
     int flags;
     bool broken;
     bool ghost;      /* a ghost session is active */
-    bool ghost_made; /* it made ids: the last cluster of the space is its cluster */
+    bool ghost_made; /* the ghost session made ids: its cluster is the last one of the space */
     char ghost_session[IDCOMP_UUID_TEXT_MAX];
     char session[IDCOMP_UUID_TEXT_MAX];
     idcomp_event_f event_cb;
     void *event_arg;
 };
 
-/* The key of the session named 'text', which the key may borrow. Returns 0, or -1 with errno set:
+/* Set '*key' to the key of the session named 'text'. '*key' may point to 'text' from then on. Returns 0, or -1 with
+ * errno set:
  *   IDCOMP_EBAD_UUID
  */
 int compressor_key (int flags, const char *text, struct idspace_key *key);
@@ -55,21 +56,21 @@ void compressor_set_eager (struct idcomp *c);
 
 /* Fail if the compressor cannot be used now. Return 0, or -1 with errno set:
  *   IDCOMP_EBROKEN
- *   IDCOMP_EGHOST_ACTIVE  (the second function only)
+ *   IDCOMP_EGHOST_ACTIVE  (only compressor_check_no_ghost ())
  */
 int compressor_check (const struct idcomp *c);
 int compressor_check_no_ghost (const struct idcomp *c);
 
-/* Make 'count' ids for the active ghost session, beginning with '*first'. Returns 0, or -1 with errno. */
+/* Make 'count' ids for the active ghost session, and set '*first' to the first of them. Returns 0, or -1 with errno. */
 int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first);
 
-/* Call the event callback, if one is set, after filling in 'session'. */
+/* Set the member 'session' of the event, then call the event callback if one is set. */
 void compressor_emit (const struct idcomp *c, struct idcomp_event event);
 
 /* --- for the files that keep a document in order: replica.c, and the orderer at rank 0 --- */
 
 /* A number that depends only on the final space: it is equal for all compressors that finalized the same ranges in the
- * same order. It does not depend on their own sessions, and is the same after a stored form was loaded.
+ * same order, whichever local session they have. A stored form keeps it.
  */
 uint64_t compressor_digest (struct idcomp *c);
 
@@ -81,16 +82,17 @@ struct rewind_step {
 
 typedef const struct rewind_step *(*rewind_step_f) (const void *arg, size_t i);
 
-/* Make the stored form without local state as it was when idcomp_stats () were 'then', before 'n' ranges were
- * finalized: step (arg, 0) returns the first of them, and so on. The compressor must not make ids itself. Returns
- * '*size' bytes, which the caller frees. NULL with errno ENOMEM.
+/* Make the stored form without local state as it was before the last 'n' ranges were finalized. 'then' is what
+ * idcomp_stats () returned at that time. step (arg, 0) returns the first of the 'n' ranges, step (arg, 1) the second,
+ * and so on. The compressor itself must not make ids. Returns '*size' bytes, which the caller frees. NULL with errno
+ * ENOMEM.
  */
 void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, rewind_step_f step,
                             const void *arg, size_t n, size_t *size);
 
-/* Make a compressor that continues the session of 'mine', with all ids that it made, in the final space of a stored
- * form without local state of 'size' bytes. The caller owns it. 'mine' is unchanged, and must not make further ids.
- * Returns NULL with errno set:
+/* Make a compressor from a stored form without local state of 'size' bytes. The new compressor has the final space of
+ * the form, and continues the session of 'mine' with all ids that 'mine' made. The caller owns the new compressor.
+ * 'mine' is unchanged, and must not make further ids. Returns NULL with errno set:
  *   ESTALE         the form is older than 'mine', or has another order of ranges: ids that are
  *                  final in 'mine' would change
  *   IDCOMP_E...    the form is damaged, or has ids of this session that the session has not made

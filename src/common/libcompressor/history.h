@@ -5,8 +5,8 @@
  *
  * For tests and fuzz targets. A history has a few clients and one total order of ranges and ghost sessions. Clients
  * make ids, announce them, receive the order late, lose announcements, are stored and resumed, and are replaced by new
- * ones that load a summary. A plain model, with one entry for each final id and without any search, knows what each
- * client must answer at its place in the order.
+ * clients that load a summary. A plain model has one entry for each final id and needs no search. From the part of the
+ * order that a client has received, the model computes what each conversion by this client must return.
  */
 #ifndef COMPRESSOR_HISTORY_H
 #define COMPRESSOR_HISTORY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_random.h - random bits that are fast, unpredictable, and never shared with a child process */
+/* flax_random.h - random bits that are fast and unpredictable; a child process never gets bits of its parent */
 #ifndef FLAX_RANDOM_H
 #define FLAX_RANDOM_H
 
@@ -14,16 +14,17 @@
 
 #define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
-/* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20), beginning with block
- * 'counter', with an all-zero nonce. The order within a chunk is the order of the computation, not the RFC's: the first
- * word of each of the eight blocks, then the second of each, and so on, in the machine's byte order.
+/* Write 'chunks' chunks of eight blocks each of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20), beginning
+ * with block 'counter', with an all-zero nonce. Within a chunk the words are in the order of the computation, which is
+ * not the RFC's order: the first word of each of the eight blocks, then the second word of each, and so on, in the
+ * machine's byte order.
  */
 void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks);
 
-#define FLAX_RANDOM_CHUNKS 15 /* the number that fits in two pages of 4 KB */
+#define FLAX_RANDOM_CHUNKS 15 /* as many chunks as fit in two pages of 4 KB */
 #define FLAX_RANDOM_BYTES (FLAX_RANDOM_CHUNKS * FLAX_CHACHA_CHUNK)
 
-/* Allocated in its own pages. Only this file and flax_random.c may access the members. */
+/* Lies in pages of its own. Only this file and flax_random.c may access the members. */
 struct flax_random {
     struct fork_guard guard;
     uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet; 0 in wiped pages */
@@ -34,11 +35,13 @@ struct flax_random {
 struct flax_random *flax_random_create (void);
 void flax_random_destroy (struct flax_random *random);
 
-/* Refill if necessary, and detect a fork. Returns as flax_random_draw (). */
+/* If this process is a child of the process that filled 'bytes', take a new key. If no bits are left, fill 'bytes'
+ * again. '*forked' and the result are as for flax_random_draw ().
+ */
 int flax_random_prepare (struct flax_random *random, bool *forked);
 
-/* Draw 64 bits; only one thread may call it at a time. '*forked' is set to true if this is the first draw in a child
- * process; otherwise it is unchanged. Returns 0, or -1 with errno as getrandom ().
+/* Draw 64 bits. Only one thread at a time may call it. '*forked' is set to true if this is the first draw in a child
+ * process; otherwise '*forked' is unchanged. Returns 0, or -1 with errno as getrandom ().
  */
 static inline int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked)
 {

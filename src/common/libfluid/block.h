@@ -3,7 +3,7 @@
 
 /* block.h - the payloads of fluid.block (protocol.md section 5), for clients, for brokers and for their parents
  *
- *     request    u32 count, u64 after: all ids of the answer are above it; 0: none is given
+ *     request    u32 count, u64 after: all ids of the answer must be above 'after'; 0: any ids
  *     answer     runs of ids, each u64 first, u32 n
  *
  * Numbers are big-endian. Payloads may come from untrusted senders.
@@ -34,7 +34,7 @@ static inline void block_put_request (uint8_t buf[BLOCK_REQUEST_SIZE], uint32_t 
     put_be (buf + 4, 8, after);
 }
 
-/* Returns false if the payload has another size. The values may be any. */
+/* Returns false if the payload has another size. The values are not checked. */
 static inline bool block_get_request (const void *data, size_t size, uint32_t *count, fluid_t *after)
 {
     if (size != BLOCK_REQUEST_SIZE)

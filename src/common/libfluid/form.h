@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form.h - the codec of each text form of a FLUID; form.c uses them in the public functions
+/* form.h - the codec of each text form of a FLUID; form.c uses the codecs in the public functions
  *
  * A codec does not handle the prefix, blanks or the NUL:
  *   encode   writes 'id' to 'out', which has FLUID_TEXT_MAX bytes less the prefix, and returns
- *            the length; the content of 'out' after that is undefined
+ *            the length; bytes of 'out' behind that length are undefined
  *   decode   reads exactly the bytes of 'text' from 'at' up to 'end' into '*id'.  Returns 0, or -1 with errno set,
  *            '*id' untouched, and in '*errpos' (may be NULL) the index of the error:
  *              EINVAL  the text is not in this form
@@ -43,7 +43,7 @@ int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
 size_t form_emoji_encode (fluid_t id, char *out);
 int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
-/* The next eight bytes of a text as a number; the first byte is the lowest. */
+/* Read the next eight bytes of a text as a number, whose lowest byte is the first byte of the text. */
 static inline uint64_t get_word (const char *text)
 {
     uint64_t word;
@@ -52,8 +52,8 @@ static inline uint64_t get_word (const char *text)
     return le64toh (word);
 }
 
-/* The value of digits that may exceed 64 bits. After an overflow the rest must still be checked: a text with a bad
- * digit is EINVAL even if the number before it is too large.
+/* A number that is read digit by digit and may exceed 64 bits. After an overflow the caller must still check the
+ * remaining digits, because a text with a bad digit is EINVAL even if its number is too large.
  */
 struct number {
     uint64_t value;
@@ -67,7 +67,7 @@ static inline void number_push (struct number *n, unsigned base, unsigned digit)
         n->overflow = true;
 }
 
-/* Store the number in '*id'. Returns 0, or -1 with errno ERANGE and 'at' in '*errpos' if it is 2^64 or more. */
+/* Store the number in '*id'. If the number is 2^64 or more, '*errpos' gets 'at'. Returns 0, or -1 with errno ERANGE. */
 static inline int number_finish (const struct number *n, fluid_t *id, size_t at, size_t *errpos)
 {
     if (n->overflow)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* granules.h - the sequence numbers of a millisecond that a generator may use if others are reserved */
+/* granules.h - the sequence numbers of a millisecond that a generator may use while others are reserved */
 #ifndef LIBFLUID_GRANULES_H
 #define LIBFLUID_GRANULES_H
 
 #include <idtree/fluid.h>
 
-/* The first permitted run of sequence numbers from 'used' on. Returns its length; 0: no number is left. */
+/* Find the first run of sequence numbers from 'used' on whose granules are set in 'granules'. Returns the length of the
+ * run and sets '*begin' to its first number; returns 0 if no such number is left.
+ */
 static inline uint32_t granules_run (uint64_t granules, uint32_t used, uint32_t *begin)
 {
     uint32_t g = used / FLUID_GRANULE;
