@@ -3,7 +3,8 @@
 
 /* event.c - deliver events in sequence to their subscribers (protocol.md sections 3 and 6)
  *
- * The ring keeps the last events by number, limited in number and in bytes.  It always has the newest event.
+ * The ring keeps the newest events by number.  The number of events and their bytes are limited, but the newest event
+ * is always kept.
  */
 #include "config.h"
 
@@ -22,8 +23,8 @@
 #include "libutil/errprintf.h"
 
 #define STREAM_LEN IDT_MSG_UUID_LEN
-#define LOSSES 2     /* streams per subscriber whose losses are reported; the losses of older streams are dropped */
-#define OVERHEAD 320 /* bytes a kept message uses beside its encoding: struct, routes, allocator */
+#define LOSSES 2 /* streams for which a subscriber's losses are remembered; the losses in older streams are dropped */
+#define OVERHEAD 320 /* bytes that a kept message uses beside its encoding: struct, routes, allocator */
 
 struct loss {
     char stream[STREAM_LEN + 1];
@@ -40,14 +41,14 @@ struct subscriber {
     struct peer *peer;
     LIST_HEAD (, subscription) subscriptions; /* a prefix that was subscribed to twice is in the list twice */
     size_t count;
-    struct loss loss[LOSSES]; /* events that its queue did not take, one entry per stream, oldest first */
+    struct loss loss[LOSSES]; /* events that the subscriber's queue did not take: one entry per stream, oldest first */
 };
 
-/* The events base + 1 ... newest, event n in slot n % max_count. */
+/* The events base + 1 ... newest; event n is in slot n % max_count. */
 struct ring {
     size_t max_count; /* 0: keeps no events */
     size_t max_bytes;
-    size_t bytes; /* with OVERHEAD for each event */
+    size_t bytes; /* bytes of the events, plus OVERHEAD for each event */
     uint64_t base;
     uint64_t newest;
     const idt_msg_t **slots;
@@ -58,8 +59,8 @@ struct event {
     void *arg;
     bool root;
     char stream[STREAM_LEN + 1];
-    uint64_t seq;    /* number of the last event delivered */
-    uint64_t newest; /* highest number known; above 'seq' while there is a gap */
+    uint64_t seq;    /* number of the last delivered event */
+    uint64_t newest; /* highest number known; higher than 'seq' while there is a gap */
     bool fetching;
     struct event_stats stats;
     zhashx_t *subscribers; /* key: UUID of the peer */
@@ -84,7 +85,7 @@ static void drop_oldest (struct ring *r)
     *slot = NULL;
 }
 
-/* Drop all events.  The next event that is put has number 'number' + 1. */
+/* Drop all events.  The ring then expects the event with number 'number' + 1. */
 static void ring_reset (struct ring *r, uint64_t number)
 {
     while (r->base < r->newest)
@@ -93,7 +94,7 @@ static void ring_reset (struct ring *r, uint64_t number)
     r->base = r->newest = number;
 }
 
-/* Put the event with this number.  Without its predecessor the older events are dropped. */
+/* Put the event with this number.  If the ring does not have the event before it, all older events are dropped. */
 static void ring_put (struct ring *r, uint64_t number, const idt_msg_t *msg)
 {
     if (r->max_count == 0)
@@ -237,7 +238,7 @@ void event_forget (struct event *ev, struct peer *p)
     zhashx_delete (ev->subscribers, p->uuid);
 }
 
-/* Returns whether a subscription of 's' matches the topic and its user may see the event. */
+/* Whether a subscription of 's' matches the topic and the user of that subscription may see the event. */
 static bool wants (struct subscriber *s, const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
@@ -268,7 +269,7 @@ static void drop_first_loss (struct subscriber *s)
     s->loss[LOSSES - 1] = (struct loss){ .from = 0 };
 }
 
-/* Report the events that 's' missed; they precede any newer event.  Returns whether all reports were delivered. */
+/* Report to 's' the events that it missed, before it gets any newer event.  Returns whether all reports were sent. */
 static bool report_missed (struct subscriber *s)
 {
     bool sent = true;
@@ -284,7 +285,7 @@ static bool report_missed (struct subscriber *s)
     return sent;
 }
 
-/* Record that 's' missed the events 'from' ... 'to' of 'stream', in addition to those recorded before. */
+/* Record that 's' missed the events 'from' ... 'to' of 'stream'.  Earlier losses stay recorded. */
 static void note_missed (struct subscriber *s, const char *stream, uint64_t from, uint64_t to)
 {
     struct loss *l = s->loss;
@@ -319,7 +320,8 @@ static void serve_subscribers (struct event *ev, const idt_msg_t *msg)
             give (ev, s, msg);
 }
 
-/* Deliver the next event: keep it, send it to subscribers and children.  No other function advances 'seq' by an event.
+/* Deliver the next event: keep it, and send it to subscribers and children.  Only this function counts 'seq' up by one
+ * for an event.
  */
 static void deliver (struct event *ev, const idt_msg_t *msg)
 {
@@ -377,8 +379,8 @@ uint64_t event_publish_new (struct event *ev, idt_msg_t *msg)
     return ev->seq;
 }
 
-/* The number after the last event that fits in one response to a fetch that starts at 'from'.  '*size' becomes the size
- * of these events in bytes.  The first event always fits.
+/* The number after the last event that fits in one response to a fetch that starts at 'from'.  '*size' becomes the
+ * number of bytes of the events in the response.  The first event always fits.
  */
 static uint64_t window_end (struct event *ev, uint64_t from, size_t *size)
 {
@@ -418,7 +420,9 @@ int event_window (struct event *ev, const char *stream, uint64_t from, void **bu
 
 /* --- other ranks ---------------------------------------------------------------------------- */
 
-/* The event number nearest to our last one that has these lower 32 bits.  0: that number would lie before the first. */
+/* Find the event number that has these lower 32 bits and is nearest to the number of our last event.  0: this number
+ * would lie before the first event.
+ */
 static uint64_t whole_number (const struct event *ev, uint32_t low)
 {
     int32_t distance = (int32_t)(low - (uint32_t)ev->seq);
@@ -426,7 +430,7 @@ static uint64_t whole_number (const struct event *ev, uint32_t low)
     return distance < 0 && (uint64_t) - (int64_t)distance > ev->seq ? 0 : ev->seq + (int64_t)distance;
 }
 
-/* Fetch the missing events unless a fetch is under way.  Returns whether a fetch was started. */
+/* Fetch the missing events, if there are any, unless a fetch is under way.  Returns whether a fetch was started. */
 static bool fetch (struct event *ev)
 {
     if (ev->fetching || ev->newest <= ev->seq)
@@ -451,7 +455,8 @@ void event_receive (struct event *ev, const idt_msg_t *msg)
     ev->stats.gaps += fetch (ev);
 }
 
-/* Report to all subscribers that the events 'from' ... 'to' of a stream are lost.  Any subscriber may have missed one.
+/* Report to all subscribers that the events 'from' ... 'to' of a stream are lost.  The topics of lost events are
+ * unknown, so any subscriber may have missed one.
  */
 static void report_lost (struct event *ev, const char *stream, uint64_t from, uint64_t to)
 {
@@ -465,8 +470,8 @@ static void report_lost (struct event *ev, const char *stream, uint64_t from, ui
     ev->stats.lost += to - from + 1;
 }
 
-/* Follow another stream because rank 0 restarted.  How many events the old stream had after our last one is unknown, so
- * one is reported as lost.
+/* Follow another stream because rank 0 has restarted.  The old stream may have had events after the last one that this
+ * broker got, but their number is unknown.  So one event is reported as lost.
  */
 static void switch_stream (struct event *ev, const char *stream, uint64_t seq)
 {
@@ -477,7 +482,7 @@ static void switch_stream (struct event *ev, const char *stream, uint64_t seq)
     memcpy (old, ev->stream, sizeof (old));
     snprintf (ev->stream, sizeof (ev->stream), "%s", stream);
     ev->fetching = false;
-    ev->seq = had_one ? 0 : seq; /* a joining broker needs nothing older, others need all of it */
+    ev->seq = had_one ? 0 : seq; /* a joining broker needs no older event; others need all events of the new stream */
     ev->newest = seq;
     ring_reset (&ev->ring, ev->seq);
     if (had_one)
@@ -502,7 +507,8 @@ void event_newest (struct event *ev, const char *stream, uint64_t seq)
     ev->stats.gaps += fetch (ev);
 }
 
-/* Deliver one event of a response.  Returns its size in bytes, or 0 at the end or if it is malformed. */
+/* Deliver one event of a response.  Returns its size in bytes, or 0 at the end of the response or for malformed data.
+ */
 static size_t replay_one (struct event *ev, const unsigned char *p, size_t size)
 {
     size_t len = size >= 4 ? get_be (p, 4) : 0;
@@ -538,7 +544,7 @@ void event_replay (struct event *ev, const void *buf, size_t size)
         ev->newest = newest;
     for (p += 8, size -= 8; (n = replay_one (ev, p, size)) > 0; p += n, size -= n)
         ;
-    if (ev->seq > before) /* without progress the next heartbeat tries again */
+    if (ev->seq > before) /* without progress, the parent's next message starts another fetch */
         fetch (ev);
 }
 

@@ -3,9 +3,9 @@
 
 /* module_handover.c - modules that left a handover and are not loaded now
  *
- * Each such module is represented by a peer of the router (PEER_ABSENT).  The peer has the service of the module's name
- * and a list of waiting requests in order of arrival, which is also the order of their deadlines.  A timer checks the
- * deadlines while requests wait.
+ * Each of these modules is represented by a peer of the router (PEER_ABSENT).  The peer has the service with the
+ * module's name and a list of waiting requests.  All requests wait equally long, so the order of arrival is also the
+ * order of the deadlines.  A timer checks the deadlines while requests wait.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 struct handover_waiting {
     TAILQ_ENTRY (handover_waiting) link;
     const idt_msg_t *msg;
-    double until; /* deadline in seconds, as clock_s (CLOCK_MONOTONIC_COARSE) */
+    double until; /* deadline in seconds of CLOCK_MONOTONIC_COARSE */
 };
 
 struct module_handover {
@@ -71,7 +71,7 @@ static void fail_not_loaded (struct module_handover *a, const idt_msg_t *request
     fail (a, request, a->as->stopped ? EHOSTUNREACH : ENOSYS, error.text);
 }
 
-/* Remove a request from the list.  The caller owns the reference. */
+/* Remove a request from the list.  The reference to the message passes to the caller. */
 static const idt_msg_t *take (struct module_handover *a, struct handover_waiting *w)
 {
     const idt_msg_t *msg = w->msg;

@@ -3,9 +3,10 @@
 
 /* module_handover.h - modules that left a handover and are not loaded now: the handover and the waiting requests
  *
- * A module that leaves a handover (idt_module_keep ()) has made a promise that no other broker can keep.  While it is
- * not loaded, requests of clients for its service wait here, for at most MODULE_HANDOVER_WAIT_MS, and are not forwarded
- * to another broker.  Requests that modules of other brokers sent do not wait here (rule 5 of router.h).
+ * A module that leaves a handover (idt_module_keep ()) guarantees something that no other broker can guarantee for it,
+ * such as the order of ids.  So while the module is not loaded, requests of clients for its service are not forwarded
+ * to another broker.  They wait here, for at most MODULE_HANDOVER_WAIT_MS.  Requests that modules of other brokers sent
+ * do not wait here (rule 5 of router.h).
  *
  * 1. A waiting request is answered exactly once: by the reloaded module, or with an error.
  * 2. Waiting requests are limited for each module and for each requester.  Requests above a limit fail with EAGAIN.
@@ -23,28 +24,30 @@
 
 #define MODULE_HANDOVER_WAIT_MS 5000
 #define MODULE_HANDOVER_MAX_REQUESTS 4096   /* waiting requests of one module */
-#define MODULE_HANDOVER_MAX_EACH 1024       /* of them from one requester */
-#define MODULE_HANDOVER_MAX_BYTES (4 << 20) /* of the waiting requests of one module */
-#define MODULE_HANDOVER_MAX 64              /* modules */
+#define MODULE_HANDOVER_MAX_EACH 1024       /* waiting requests of one requester for one module */
+#define MODULE_HANDOVER_MAX_BYTES (4 << 20) /* bytes of the waiting requests of one module */
+#define MODULE_HANDOVER_MAX 64              /* modules that left a handover and are not loaded */
 
 struct module_handovers;
 
-/* 'rank' is this broker's, for messages.  Returns NULL with errno ENOMEM. */
+/* 'rank' is the rank of this broker, for the texts of errors.  Returns NULL with errno ENOMEM. */
 struct module_handovers *module_handovers_create (idt_reactor_t *r, struct router *router, uint32_t rank);
 void module_handovers_destroy (struct module_handovers *as);
 
-/* Stand in for a module that was removed from the router.  'data' is its handover and is stolen.  If memory or
- * MODULE_HANDOVER_MAX does not allow it, the handover is freed.
+/* Keep the requests for a module that was removed from the router.  'data' is the module's handover; its ownership
+ * passes to this call.  Without memory, or with MODULE_HANDOVER_MAX modules already here, the handover is freed and
+ * requests do not wait.
  */
 void module_handovers_add_new (struct module_handovers *as, const char *name, void *data, size_t size);
 
-/* Release the service because the module is being loaded.  Returns its handover, borrowed until module_handovers_end ()
- * or module_handovers_resume (), or NULL if it left none.
+/* Remove the service from the router, because the module is being loaded and will register its own.  Returns the
+ * module's handover, or NULL if the module left none.  The handover is borrowed until module_handovers_end () or
+ * module_handovers_resume ().
  */
 const void *module_handovers_pause (struct module_handovers *as, const char *name, size_t *size);
 
-/* module_handovers_end (): the module runs; the waiting requests are routed to it.  module_handovers_resume (): the
- * module failed to start; stand in for it again.
+/* module_handovers_end (): the module runs, and the waiting requests are routed to it.  module_handovers_resume (): the
+ * module failed to start, and further requests for it wait again.
  */
 void module_handovers_end (struct module_handovers *as, const char *name);
 void module_handovers_resume (struct module_handovers *as, const char *name);

@@ -3,9 +3,9 @@
 
 /* router.c - where a message goes (RFC 3; protocol.md section 3)
  *
- * Every request enters at router_request_new (), which pushes the UUID of the sending peer onto its route stack.  Every
- * response leaves through answer (), which pops it; only refuse () sends errors directly.  Requests that were passed on
- * to a peer that may disappear are in 'pending'.
+ * Every request enters at router_request_new (), which pushes the UUID of the sending peer onto the request's route
+ * stack.  Every response leaves through answer (), which pops this UUID; only refuse () sends errors directly.
+ * Requests that were passed on to a peer that may disappear are in 'pending'.
  */
 #include "config.h"
 
@@ -21,7 +21,9 @@
 
 #define MAX_SERVICE_NAME 64
 
-/* A service that took a request of a client or module.  It gets SERVICE.disconnect when that peer disconnects. */
+/* A service that took a request of a client or module.  It gets SERVICE.disconnect when that client or module
+ * disconnects.
+ */
 struct peer_use {
     struct peer_use *next;
     uint32_t nodeid;
@@ -38,9 +40,9 @@ struct router {
     zhashx_t *children; /* by rank as text */
     struct peer *parent;
     struct rpc_track *pending;
-    bool busy; /* the queue for the current request is full, and its sender will repeat it */
+    bool busy; /* the service's queue is full for the current request, and the sender will repeat the request */
     struct router_stats stats;
-    router_watch_f watch; /* NULL: no watcher */
+    router_watch_f watch; /* function of router_watch (); NULL: none */
     void *watch_arg;
 };
 
@@ -185,9 +187,9 @@ static void remove_services (struct router *r, struct peer *p)
 
 /* --- responses ----------------------------------------------------------------------------- */
 
-/* A client that sends requests for others (a proxy) puts routes of its own into them.  The client's UUID is then added
- * below these routes, too, so that the oldest route still names the peer where the request entered.  answer () removes
- * it.
+/* A client that sends requests for others (a proxy) puts routes of its own into them.  The client's UUID is then also
+ * added as the oldest route, so that the oldest route still names the peer where the request entered.  answer ()
+ * removes it from the response.
  */
 static int sign_routes (idt_msg_t *msg, const char *uuid)
 {
@@ -212,7 +214,7 @@ static bool is_broker (const struct peer *p)
     return p->kind == PEER_CHILD || p->kind == PEER_PARENT;
 }
 
-/* Send a response to the peer of its newest route.  Takes over the caller's reference. */
+/* Send a response to the peer that its newest route names.  Takes over the caller's reference. */
 static void answer (struct router *r, idt_msg_t *msg)
 {
     const char *uuid = idt_msg_route_newest (msg);
@@ -234,16 +236,16 @@ static void answer (struct router *r, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* Only the flag decides (RFC 6).  A requester that uses matchtag 0 takes the next response of its connection as its
- * own.
+/* Only the flag says that a request wants no response (RFC 6), not matchtag 0: a requester that uses matchtag 0 takes
+ * the next response on its connection as the answer.
  */
 static bool wants_answer (const idt_msg_t *request)
 {
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
 }
 
-/* Create an error response.  Returns NULL if the request wants no response or without memory; in the latter case the
- * connection of 'requester' is closed, so that it does not wait.  'requester' may be NULL: it has disconnected.
+/* Create an error response.  Returns NULL if the request wants no response, or without memory.  Without memory the
+ * connection of 'requester' is closed, so that the requester does not wait.  'requester' NULL: it has disconnected.
  */
 static idt_msg_t *respond (const struct peer *requester, const idt_msg_t *request, int errnum)
 {
@@ -257,7 +259,7 @@ static idt_msg_t *respond (const struct peer *requester, const idt_msg_t *reques
 static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
-/* 'fmt' NULL: the response has no text. */
+/* Answer a request with an error.  'fmt' NULL: the response has no text. */
 static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
 {
     const char *uuid = idt_msg_route_newest (request);
@@ -283,8 +285,9 @@ static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank
     fail (r, request, EHOSTUNREACH, "rank %u is not connected: idtree overlay status shows since when", rank);
 }
 
-/* Whether a request to this peer is remembered until it is answered.  The broker's own services answer exactly once, so
- * only their streams are remembered.  A PEER_ABSENT sends no streams.
+/* Whether a request to this peer is remembered until it is answered.  The broker's own services answer each request
+ * exactly once, so only their streams are remembered.  A PEER_ABSENT, too, answers each request exactly once, and it
+ * has no streams.
  */
 static bool is_tracked (const struct peer *to, const idt_msg_t *request)
 {
@@ -319,8 +322,9 @@ bool router_is_disconnect (const idt_msg_t *msg)
     return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
 }
 
-/* Remember the services that a client or module sent requests to: they get a disconnect when it disconnects.  A service
- * that refused all of its requests keeps no state for it and is not remembered.
+/* Remember that a service took a request of a client or module: when that client or module disconnects, the service
+ * gets a disconnect.  If no request of a client could be sent to a service, the service has no state for that client,
+ * and is not remembered.
  */
 static void note_use (struct peer *from, const idt_msg_t *msg)
 {
@@ -348,7 +352,7 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     from->uses = u;
 }
 
-/* Fail a request because the peer that it was sent to has disconnected or does not take messages. */
+/* Fail a request because the peer that it was sent to has disconnected or takes no messages. */
 static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t *request)
 {
     if (is_broker (to))
@@ -358,8 +362,8 @@ static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t 
 }
 
 /* Fail a request that its target did not take.  EXFULL means that the target's queue is full for this requester, not
- * that the target has ended.  A client that can repeat the request takes it back.  Only brokers get EXFULL, of a link;
- * other requesters get EAGAIN.
+ * that the target has ended.  A client that can repeat the request gets the request back.  Only brokers are answered
+ * with EXFULL, when a link is full; other requesters are answered with EAGAIN.
  */
 static void fail_unsent (struct router *r, const struct peer *from, const struct peer *to, const idt_msg_t *request,
                          int errnum)
@@ -408,8 +412,8 @@ static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
         fail (r, msg, EHOSTUNREACH, r->rank == 0 ? NULL : "this broker has no parent now");
 }
 
-/* The peer that serves a request on this broker, or NULL.  A request that a broker's module sent (IDT_ROLE_BROKER) is
- * never given to a client or a PEER_ABSENT.
+/* The peer that serves a request on this broker, or NULL.  A request that a broker's module sent (IDT_ROLE_BROKER)
+ * never goes to a client or a PEER_ABSENT.
  */
 static struct peer *find_service (struct router *r, const idt_msg_t *msg)
 {
@@ -420,7 +424,9 @@ static struct peer *find_service (struct router *r, const idt_msg_t *msg)
     return to;
 }
 
-/* Give a request to the service on this broker.  Without one, pass it to the parent if 'upstream'. */
+/* Give a request to the service on this broker.  If this broker has no such service and 'upstream' is true, pass the
+ * request to the parent.
+ */
 static void route_here (struct router *r, struct peer *from, const idt_msg_t *msg, bool upstream)
 {
     struct peer *to = find_service (r, msg);
@@ -433,8 +439,8 @@ static void route_here (struct router *r, struct peer *from, const idt_msg_t *ms
         fail (r, msg, ENOSYS, "No service matching %s is registered", idt_msg_topic (msg));
 }
 
-/* The attached child that is nearest to 'rank' on the way down to it: 'rank' itself or one of its ancestors below this
- * broker.
+/* The attached child through which 'rank' is reached: 'rank' itself, or its nearest ancestor below this broker that is
+ * attached here.
  */
 static struct peer *way_down (struct router *r, uint32_t rank)
 {
@@ -471,7 +477,7 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
     uint32_t nodeid = idt_msg_nodeid (msg);
     bool upstream = idt_msg_has_flag (msg, IDT_MSGFLAG_UPSTREAM);
 
-    if (upstream && nodeid == r->rank) /* UPSTREAM with our rank: skip our own services */
+    if (upstream && nodeid == r->rank) /* UPSTREAM with our rank: only services above this broker are meant */
         pass_up (r, from, msg);
     else if (upstream || nodeid == IDT_NODEID_ANY)
         route_here (r, from, msg, true);
@@ -479,7 +485,9 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
         route_to_rank (r, from, msg, nodeid);
 }
 
-/* Return an error for a request that cannot be routed.  It is sent directly, because its routes are not reliable. */
+/* Answer a request that cannot be routed with an error.  The error is sent to 'from' directly, because the routes of
+ * the request are not reliable.
+ */
 static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
 {
     idt_msg_t *response;
@@ -492,7 +500,7 @@ static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
     idt_msg_unref (response);
 }
 
-/* Return a request that its service did not take to its sender, as it came. */
+/* Return a request to its sender, unchanged, because the service did not take it. */
 static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     assert (from->busy && r->stats.requests > 0);
@@ -566,12 +574,14 @@ static void disconnect_uses (struct router *r, struct peer *p)
         free (u);
         if (msg && idt_msg_route_push (msg, p->uuid) == 0)
             route_request (r, p, msg);
-        r->busy = false; /* the peer is gone and repeats nothing */
+        r->busy = false; /* the peer has disconnected and repeats no request */
         idt_msg_unref (msg);
     }
 }
 
-/* Send a disconnect to a service that still works for a requester below a lost child, so that it may stop. */
+/* A child is lost.  Send a disconnect to a service that still works for a requester below this child, so that the
+ * service may stop.
+ */
 static void disconnect_request (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
     const struct peer *service = to->owner;

@@ -6,17 +6,19 @@
  * A peer is anything that exchanges messages with this broker: a client, a module, a child, the parent.  Messages come
  * in through router_request_new () and router_response_new () and leave through the peers' send functions.
  *
- * 1. A request is answered exactly once, unless it wants no response or its requester has disconnected.  Without memory
- *    for an error response the requester's connection is closed, so that it does not wait forever.  Modules have no
- *    connection and rely on their timeouts.
- * 2. Requests that were passed on are remembered until they are answered.  When the peer that they were sent to
- *    disconnects, each is answered with EHOSTUNREACH (a broker) or ENOSYS (a module or client).
- * 3. The oldest route of a request names the client or module where it entered the tree, even if that client
+ * 1. A request is answered exactly once, unless it wants no response or its requester has disconnected.  If there is no
+ *    memory for an error response, the router closes the requester's connection, so that the requester does not wait
+ *    forever.  Modules have no connection and rely on their timeouts.
+ * 2. A request that was passed on to a peer that may disappear is remembered until it is answered.  When that peer
+ *    disconnects, the router answers the request with EHOSTUNREACH (the peer was a broker) or ENOSYS (a module or
+ *    client).
+ * 3. The oldest route of a request names the client or module where the request entered the tree, even if that client
  *    added routes of its own.
  * 4. When a client or module disconnects, each service that took a request of it (the first ROUTER_MAX_USES) gets
- *    SERVICE.disconnect.  When a child is lost, the services that still work for requesters below it get one.
- * 5. Requests that a broker's module sent (IDT_ROLE_BROKER) are for brokers only.  A client or a PEER_ABSENT that
- *    serves in the name of a module that is not loaded gets none of them.
+ *    SERVICE.disconnect.  When a child is lost, each service that still works for a requester below the child gets
+ *    SERVICE.disconnect.
+ * 5. Requests that a broker's module sent (IDT_ROLE_BROKER) are for brokers only.  If a client or a PEER_ABSENT has the
+ *    service, the router does not pass such a request to it.
  */
 #ifndef BROKER_ROUTER_H
 #define BROKER_ROUTER_H
@@ -34,8 +36,8 @@ struct router;
 enum peer_kind {
     PEER_CLIENT,
     PEER_MODULE,
-    PEER_BUILTIN, /* the broker's own services: answer immediately, or keep the request alive themselves */
-    PEER_ABSENT,  /* stands in for a module that is not loaded, as PEER_BUILTIN (module_handover.h) */
+    PEER_BUILTIN, /* the broker's own services: they answer a request immediately, or keep it alive themselves */
+    PEER_ABSENT,  /* has the service of a module that is not loaded, keeps requests alive (module_handover.h) */
     PEER_CHILD,
     PEER_PARENT,
 };
@@ -43,46 +45,47 @@ enum peer_kind {
 struct peer {
     char uuid[IDT_MSG_UUID_LEN + 1];
     enum peer_kind kind;
-    uint32_t rank;    /* of a child or the parent */
-    const char *name; /* of a module; may be NULL */
-    /* Take a message (with a reference of its own).  Returns 0, or -1 with errno set; EXFULL means that its queue is
-     * full now.
+    uint32_t rank;    /* the rank of a child or the parent */
+    const char *name; /* the name of a module; may be NULL */
+    /* Take a message (with a reference of its own).  Returns 0, or -1 with errno set; EXFULL means that the peer's
+     * queue is full now.
      */
     int (*send) (void *arg, const idt_msg_t *msg);
-    /* Take back a request that its service has no room for now, as it came (steals the reference).  NULL: such a
-     * request is answered with EAGAIN.
+    /* Take back a request that this peer sent, unchanged, because the service has no room for it now (steals the
+     * reference).  NULL: the router answers such a request with EAGAIN.
      */
     void (*busy) (void *arg, idt_msg_t *msg);
-    /* Close the connection, later, because there is no memory for an error response.  NULL: the peer has no connection.
+    /* Close the peer's connection because there is no memory for an error response.  The connection is closed later,
+     * not within this call.  NULL: the peer has no connection.
      */
     void (*hang_up) (void *arg);
     void *arg;
-    /* The router's own: services that took requests of the peer; requests that it sent, and requests that it must
-     * answer.
+    /* For the router only: the services that took requests of this peer, the requests that it sent, and the requests
+     * that it must answer.
      */
     struct peer_use *uses;
     struct rpc_track_party pending;
 };
 
-#define ROUTER_MAX_USES 64 /* services of one requester that get a disconnect */
+#define ROUTER_MAX_USES 64 /* services that get a disconnect when one requester disconnects */
 
-/* 'topo' is borrowed.  'max_pending' limits the remembered requests.  Returns NULL with errno ENOMEM. */
+/* 'topo' is borrowed.  'max_pending' limits the number of remembered requests.  Returns NULL with errno ENOMEM. */
 struct router *router_create (uint32_t rank, const struct topo *topo, size_t max_pending);
 void router_destroy (struct router *r);
 
-/* Add a peer.  The caller owns it, and removes it before it frees it.  Returns 0, or -1 with errno EEXIST: the UUID,
- * the rank of a child, or a parent is known already.
+/* Add a peer.  'p' still belongs to the caller, who must remove it from the router before freeing it.  Returns 0, or -1
+ * with errno EEXIST: the router already has a peer with this UUID, a child with this rank, or a parent.
  */
 int router_peer_add (struct router *r, struct peer *p);
 
-/* Remove a peer with its services, and carry out rules 2 and 4 for it.  Does nothing if the peer is unknown. */
+/* Remove a peer with its services.  Its unanswered requests are handled as rules 2 and 4 say.  Does nothing if the peer
+ * is unknown.
+ */
 void router_peer_remove (struct router *r, struct peer *p);
 
 struct peer *router_peer (struct router *r, const char *uuid); /* NULL if unknown */
 
-/* The client or module that sent a request over a connection to this broker; NULL: the request came from another
- * broker.
- */
+/* The client or module of this broker that sent a request; NULL: the request came from another broker. */
 struct peer *router_local_sender (struct router *r, const idt_msg_t *msg);
 
 /* Let peer 'p' serve requests for service 'name'.  Returns 0, or -1 with errno EEXIST, or EINVAL ('name' has a dot, is
@@ -91,18 +94,19 @@ struct peer *router_local_sender (struct router *r, const idt_msg_t *msg);
 int router_service_add (struct router *r, const char *name, struct peer *p);
 /* Returns 0, or -1 with errno ENOENT if 'p' has no such service. */
 int router_service_remove (struct router *r, const char *name, struct peer *p);
-struct peer *router_service (struct router *r, const char *topic); /* for the topic up to its first dot */
+struct peer *router_service (struct router *r,
+                             const char *topic); /* the topic up to its first dot is the name; NULL if unknown */
 
 /* Call 'cb' for each service of a peer. */
 void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg), void *arg);
 
-/* Whether a request notifies a service that its requester has disconnected. */
+/* Whether a request notifies a service that the request's sender has disconnected. */
 bool router_is_disconnect (const idt_msg_t *request);
 
 /* Route a request, or a response, that came from the peer 'from' (steals the reference). */
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg);
 
-/* Route a request that a PEER_ABSENT had taken as if it had come now (steals the reference). */
+/* Route a request again that a PEER_ABSENT had taken, as if it had just arrived (steals the reference). */
 void router_request_again_new (struct router *r, const idt_msg_t *msg);
 
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg);
@@ -110,20 +114,22 @@ void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg);
 /* Whether the peer that 'request' came from may speak for 'rank' (idt_overlay_covers ()). */
 bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank);
 
-/* Call 'cb' for each message that came from a peer or was sent to one.  'cb' must not call the router.  NULL: stop; a
- * message then needs one branch more.
+/* Call 'cb' for each message that came from a peer or was sent to one.  'cb' must not call the router.  NULL: call no
+ * function.  While no function is set, watching takes one branch for each message.
  */
 enum router_way { ROUTER_FROM, ROUTER_TO };
 typedef void (*router_watch_f) (void *arg, enum router_way way, const struct peer *p, const idt_msg_t *msg);
 void router_watch (struct router *r, router_watch_f cb, void *arg);
 
-/* Show a message that does not pass the router, such as an event or a control message. */
+/* Call the function of router_watch () for a message that does not pass the router, such as an event or a control
+ * message.
+ */
 void router_show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg);
 
 struct router_stats {
     uint64_t requests;
     uint64_t responses;
-    uint64_t unroutable; /* responses whose requester has disconnected */
+    uint64_t unroutable; /* responses that were dropped: their requester has disconnected or does not wait for them */
     uint64_t failed;     /* requests answered here with an error */
     size_t pending;
 };

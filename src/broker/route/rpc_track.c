@@ -3,8 +3,9 @@
 
 /* rpc_track.c - requests that were passed on and are not answered yet
  *
- * There are two chained hash tables, of entries and of requesters.  A table doubles when it is full.  It halves when
- * less than an eighth of it is used, but not below KEPT_BUCKETS, so that common loads do not resize it all the time.
+ * There are two chained hash tables: one of entries, one of requesters.  A table doubles its buckets when it has more
+ * entries than buckets.  It halves them when less than an eighth is used, but not below KEPT_BUCKETS, so that common
+ * loads do not resize it all the time.
  */
 #include "config.h"
 
@@ -23,7 +24,7 @@
 
 #define MIN_BUCKETS 16
 #define KEPT_BUCKETS 1024
-#define BYTES_PER_ENTRY 256 /* of memory, for each entry allowed */
+#define BYTES_PER_ENTRY 256 /* bytes of memory for each allowed entry */
 #define MIN_BYTES ((uint64_t)64 << 10)
 #define ENTRY_SIZE ((size_t)256) /* bytes of an entry with few routes and a short topic */
 
@@ -47,7 +48,7 @@ struct track_requester {
 };
 
 struct rpc_track_entry {
-    struct link link; /* also links entries that were taken out */
+    struct link link; /* also links removed entries in rpc_track_take () */
     LIST_ENTRY (rpc_track_entry) in_requester, in_asked, in_owes;
     struct track_requester *requester;
     struct rpc_track_party *from;
@@ -66,8 +67,8 @@ struct rpc_track {
     struct table requesters;
     struct budget_pool pool;
     struct freelist spare_requesters;
-    struct freelist spare_entries; /* of ENTRY_SIZE bytes each; longer entries are freed */
-    uint64_t seed;                 /* makes buckets unpredictable for clients */
+    struct freelist spare_entries; /* spare entries have ENTRY_SIZE bytes each; longer entries are freed */
+    uint64_t seed;                 /* random, so that clients cannot predict the bucket of an entry */
 };
 
 /* --- tables ------------------------------------------------------------------------------------ */
@@ -92,7 +93,7 @@ static void table_link (struct table *t, struct link *l)
     *head = l;
 }
 
-/* Without memory the table keeps its size and the chains get longer. */
+/* Without memory the table keeps its number of buckets and the chains get longer. */
 static void table_resize (struct table *t, size_t n)
 {
     struct link **old = t->buckets;
@@ -314,7 +315,9 @@ static bool remove_found (struct rpc_track *p, struct rpc_track_entry *e)
     return true;
 }
 
-/* A streaming request ends with an error (RFC 6), or with a response that has no STREAMING flag. */
+/* Whether 'response' is the last one.  The last response to a streaming request has an error (RFC 6) or no STREAMING
+ * flag.
+ */
 static bool is_final (const struct rpc_track_entry *e, const idt_msg_t *response)
 {
     return !(e->flags & idt_msg_flags (response) & IDT_MSGFLAG_STREAMING) || idt_msg_errnum (response) != 0;
@@ -352,7 +355,7 @@ void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, con
     }
 }
 
-/* All entries are removed before the first callback.  Meanwhile they are linked by their table link. */
+/* All entries are removed before the first callback.  The removed entries are a list that uses the member 'link'. */
 void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg)
 {
     struct link *taken = NULL;

@@ -3,9 +3,9 @@
 
 /* usock.c - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Clients that have sent something are served in turns.  Their output is collected and written once before the reactor
- * sleeps.  A client is destroyed only in reap (), never while its messages are being dispatched; other functions only
- * mark a client as broken.
+ * Clients that have sent something are served in turns.  The output for a client is collected and written once, before
+ * the reactor sleeps.  Only reap () destroys a client, and never while messages of that client are being handled; other
+ * functions only mark a client as broken.
  */
 #include "config.h"
 
@@ -23,16 +23,16 @@
 #include "libmsg/message.h"
 #include "libutil/errprintf.h"
 
-#define MIN_SIZE 4096 /* of attributes in bytes */
+#define MIN_SIZE 4096 /* lowest value of attributes in bytes */
 #define MAX_SIZE (1U << 31)
 #define TURN_US 50     /* time for clients before the reactor handles other events */
-#define ALONE_TURNS 16 /* turns of a client in that time while no other client waits */
-#define KEPT_FILES 256 /* descriptors that clients leave for the rest of the broker */
-#define TICK_MS 5      /* between two checks of clients that are not read */
+#define ALONE_TURNS 16 /* turns that a client gets within TURN_US while no other client waits */
+#define KEPT_FILES 256 /* descriptors of the process that clients may not use */
+#define TICK_MS 5      /* between two checks of clients from which the broker does not read */
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
-/* The next client to serve.  A client that was idle is served before the clients in the round (as in fq_codel). */
+/* The client to serve next.  A client that was idle is served before the clients in the round, as in fq_codel. */
 static struct client *next_turn (struct usock *l)
 {
     struct client *c = TAILQ_FIRST (&l->newcomers);
@@ -49,9 +49,9 @@ bool usock_pending (const struct usock *l)
     return !TAILQ_EMPTY (&l->newcomers) || !TAILQ_EMPTY (&l->turns);
 }
 
-/* A newcomer joins the round even when it has sent nothing more.  So a client that pauses between requests is not
- * served more often than a client that keeps sending.  It does not join if no other client waits: that would only use a
- * turn.
+/* Serve a client.  A client that was idle joins the round after its turn, even if it has sent nothing more.  So a
+ * client that pauses between requests is not served more often than a client that keeps sending.  If no other client
+ * waits, it does not join, because a turn without messages would only take time.
  */
 static void serve (struct usock *l, struct client *c)
 {
@@ -72,8 +72,8 @@ static bool is_alone (const struct usock *l)
     return TAILQ_EMPTY (&l->newcomers) && c && !TAILQ_NEXT (c, turn);
 }
 
-/* Give each waiting client one turn.  A client that waits alone gets several, so that many of its requests are answered
- * with one write.
+/* Give each waiting client one turn.  If only one client waits, it gets several turns, so that many of its requests are
+ * answered with one write.
  */
 void usock_turn (struct usock *l)
 {
@@ -104,8 +104,8 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- beginning and ending ----------------------------------------------------------------------- */
 
-/* Whether rank 'l' accepts another client of this user.  The instance owner always finds room: guests together have
- * half of the places, and one guest an eighth.
+/* Whether rank 'l' accepts another client of this user.  Guests together get at most half of local.max-clients, and one
+ * guest gets an eighth, so that the instance owner always finds room.
  */
 static bool has_room (const struct usock *l, struct idt_cred cred)
 {
@@ -151,7 +151,7 @@ static void reap (struct usock *l, struct client *c)
     usocks_fill_reserve (l->all);
 }
 
-/* The end of one client may cause output for others: repeat until no client has any. */
+/* When a client is removed, other clients may get output, so repeat until no client has output. */
 void usock_flush (struct usock *l)
 {
     while (l->dirty) {
@@ -186,8 +186,8 @@ static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
     return 0;
 }
 
-/* Clients may not use all descriptors: over ipc ZeroMQ aborts a process that has no descriptor left for the connection
- * of a child.
+/* The largest number of clients.  Clients may not use all descriptors: if a child connects over ipc and no descriptor
+ * is left, ZeroMQ aborts the process.
  */
 static uint32_t most_clients (void)
 {
@@ -213,7 +213,7 @@ struct usocks *usocks_create (idt_reactor_t *r)
     if (!all)
         return NULL;
     all->reactor = r;
-    all->spare.pool = msg_pool_create (); /* NULL: messages come from malloc () */
+    all->spare.pool = msg_pool_create (); /* without a pool, messages come from malloc () */
     TAILQ_INIT (&all->list);
     TAILQ_INIT (&all->callers);
     LIST_INIT (&all->users);
@@ -272,11 +272,11 @@ void usock_destroy (struct usock *l)
         return;
     if (l->tick)
         TAILQ_REMOVE (&l->all->list, l, link);
-    usock_unlisten (l); /* before the connections: a client that sees its connection end finds no socket */
+    usock_unlisten (l); /* before the connections: a client whose connection ends must not find the socket again */
     while ((c = TAILQ_FIRST (&l->clients))) {
         client_break (c, ESHUTDOWN, NULL);
         c->next_dirty = NULL;
-        client_flush (c); /* the last responses, as far as the socket takes them */
+        client_flush (c); /* write the last responses, as far as the socket takes them */
         reap (l, c);
     }
     idt_watcher_destroy (l->tick);

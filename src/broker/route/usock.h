@@ -3,14 +3,15 @@
 
 /* usock.h - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Each connection is a peer of the router.  SO_PEERCRED and SO_PEERGROUPS name the user that connects; authz_user ()
- * decides whether this user may.  A client that has too much under way is not read until some of it is done.  A client
- * is disconnected if it sends garbage or sends a long message too slowly, or if its queue of output is full and it does
- * not read.  Other clients do not notice.
+ * Each connection is a peer of the router.  SO_PEERCRED and SO_PEERGROUPS give the user and the groups of the
+ * connecting process; authz_user () decides whether this user may connect.  While a client has too many unanswered
+ * requests or too much unread output, the broker does not read from it.  A client is disconnected if it sends malformed
+ * data, if it sends a long message too slowly, or if its output queue is full and it does not read.  Other clients are
+ * not affected.
  *
- * Brokers of one process need not have a socket each: at the socket of one, a client may name the rank of another.
- * Until a connection has sent something there it belongs to no rank: it counts for no rank's limits, and no rank must
- * run.
+ * Brokers of one process need not have a socket each: at the socket of one rank, a client may name another rank of the
+ * process.  In a process that has had several ranks, a connection belongs to no rank until it has sent something.
+ * Until then it does not count for the limits of any rank, and it is served even if no rank runs.
  */
 #ifndef BROKER_USOCK_H
 #define BROKER_USOCK_H
@@ -23,8 +24,8 @@
 #include "broker/base/log.h"
 #include "broker/route/router.h"
 
-/* Which local users may connect, and in which role (doc/design/access.md).  Only authz_init () does I/O: it looks up
- * the name of a group.
+/* Which local users may connect, and in which role (doc/design/access.md).  Only authz_init () does I/O, to look up the
+ * name of a group.
  */
 struct authz {
     uid_t owner;
@@ -34,17 +35,18 @@ struct authz {
     gid_t group;
 };
 
-/* Read the attributes; the user of this process is the instance owner.  Returns 0, or -1 with errno set and 'errp'
+/* Read the attributes.  The user of this process is the instance owner.  Returns 0, or -1 with errno set and 'errp'
  * filled.
  */
 int authz_init (struct authz *a, struct attrs *attrs, idt_error_t *errp);
 
-/* Store in '*cred' the user id and the roles of a process that has user 'uid' and these groups.  Returns 0, or -1 with
- * errno EPERM if this user may not connect ('*cred' stays untouched).
+/* Store in '*cred' the user id and the roles of a process that has user 'uid' and the groups 'gid'.  Returns 0, or -1
+ * with errno EPERM if this user may not connect ('*cred' stays untouched).
  */
 int authz_user (const struct authz *a, uid_t uid, const gid_t *gid, size_t ngids, struct idt_cred *cred);
 
-/* The permissions of the socket that lets these users connect, and of the folder that contains it. */
+/* The permissions that the socket needs, and that the folder of the socket needs, so that the users of 'a' can connect.
+ */
 mode_t authz_socket_mode (const struct authz *a);
 mode_t authz_folder_mode (const struct authz *a);
 
@@ -54,16 +56,17 @@ struct usocks;
 struct usock_ops {
     /* A request, response or event from a client (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*gone) (void *arg, struct peer *p);              /* before the router forgets it */
-    void (*ready) (void *arg, struct peer *p, bool ready); /* whether the client takes responses now; may be NULL */
-    void (*woke) (void *arg);                              /* usock_turn () has work; may be NULL */
+    void (*gone) (void *arg, struct peer *p); /* the client is removed; called before the router forgets it */
+    void (*ready) (void *arg, struct peer *p,
+                   bool ready); /* the client takes responses from now on, or does not; may be NULL */
+    void (*woke) (void *arg);   /* usock_turn () has work to do; may be NULL */
 };
 
-/* The shared state of the brokers of a process: sockets, spare descriptors, and limits of the whole process.  'r' is
- * the loop of the process, which runs even if a rank is stopped.  Returns NULL with errno ENOMEM.
+/* The state that the brokers of a process share: sockets, spare descriptors, and limits of the whole process.  'r' is
+ * the reactor of the process, which runs even if a rank is stopped.  Returns NULL with errno ENOMEM.
  */
 struct usocks *usocks_create (idt_reactor_t *r);
-void usocks_destroy (struct usocks *all); /* after all its brokers; NULL is allowed */
+void usocks_destroy (struct usocks *all); /* after all brokers of the process; NULL is allowed */
 
 /* Serve clients of 'rank': clients that connect to a socket at 'path', and clients that name the rank at another socket
  * of the process.  The first rank that the process ever had, and each rank of the attribute local.sockets, has a
@@ -75,15 +78,19 @@ struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *pa
                             struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
                             idt_error_t *errp);
 
-/* Close all connections and the socket.  The socket of the first rank stays open while other ranks are left. */
+/* Close all connections of the rank and its socket.  The socket of the first rank stays open while other ranks are
+ * left.
+ */
 void usock_destroy (struct usock *l);
 
-/* The URI for clients: local://PATH, or local://PATH?rank=RANK at another rank's socket.  Truncated to 'size' bytes. */
+/* Write the URI for clients: local://PATH, or local://PATH?rank=RANK if the rank uses the first rank's socket.
+ * Truncated to 'size' bytes.
+ */
 void usock_uri (const struct usock *l, char *buf, size_t size);
 
 /* Serve clients that have sent something, in turns, for a limited time. */
 void usock_turn (struct usock *l);
-bool usock_pending (const struct usock *l); /* clients are waiting */
+bool usock_pending (const struct usock *l); /* whether clients wait to be served */
 
 /* Write queued output to clients.  Called before the reactor sleeps. */
 void usock_flush (struct usock *l);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_client.c - one local client: its input, its output, and when it is not read
+/* usock_client.c - one local client: its input, its output, and when the broker does not read from it
  *
- * A client that has too much under way waits at its socket: it is not read.  Each such pause ends, by progress or by
- * time (libutil/queue/budget.h).  A client that reads its responses is never disconnected: a response that does not fit
- * into its queue is replaced by an error, for which extra room is reserved.
+ * While a client has too many unanswered requests or too much unread output, the broker does not read from it, and its
+ * further requests wait in the socket.  Each such pause ends, by progress or after some time (libutil/queue/budget.h).
+ * A client that reads its responses is never disconnected: a response that does not fit into the client's queue is
+ * replaced by an error, and the queue has extra room for errors.
  */
 #include "config.h"
 
@@ -22,11 +23,11 @@
 #include "broker/route/usock_private.h"
 #include "libutil/errprintf.h"
 
-#define QUANTUM 16                     /* messages of one client per turn */
-#define MAX_ASKED ((uint64_t)1 << 20)  /* bytes of unanswered requests */
+#define QUANTUM 16                     /* messages of a client that are handled in one turn */
+#define MAX_ASKED ((uint64_t)1 << 20)  /* bytes of unanswered requests above which a client is not read */
 #define SOFT_QUEUE ((uint64_t)1 << 20) /* bytes of unread output above which a client is not read */
-#define ERROR_ROOM ((size_t)1 << 20)   /* bytes for errors that replace responses */
-#define MIN_SPEED 65536                /* bytes per second of a long message */
+#define ERROR_ROOM ((size_t)1 << 20)   /* extra bytes of a queue for errors that replace responses */
+#define MIN_SPEED 65536                /* lowest bytes per second of a long message */
 
 static void client_dirty (struct client *c)
 {
@@ -74,7 +75,7 @@ static void give_turn (struct client *c, bool anew)
     c->turn_in = anew ? TURN_NEW : TURN_ROUND;
 }
 
-/* Apply a change that decides whether the client is read. */
+/* Something changed that decides whether the broker reads from the client: start or stop reading. */
 static void check (struct client *c)
 {
     bool unready = c->out.waits && !c->broken;
@@ -84,15 +85,15 @@ static void check (struct client *c)
     c->unready = unready;
     watch (c);
     if (may_read (c))
-        give_turn (c, false); /* its buffer may contain messages */
+        give_turn (c, false); /* its input buffer may contain messages */
     else if (!c->broken)
         idt_watcher_start (c->local->tick);
 }
 
 /* --- output ------------------------------------------------------------------------------------ */
 
-/* The part of a shared pool that a client may use: all of it for the instance owner, half of it for all guests
- * together.
+/* The part of a shared pool that clients like 'c' may use: the instance owner's clients all of it, all guests together
+ * half of it.
  */
 static uint64_t share_of (const struct client *c, uint64_t pool)
 {
@@ -100,8 +101,8 @@ static uint64_t share_of (const struct client *c, uint64_t pool)
 }
 
 /* Whether 'size' more bytes of output exceed the client's own limit (local.max-queue) or its share of the output pool.
- * Of the pool one connection of the owner, or one other user over all connections, holds at most as many bytes as are
- * free; SOFT_QUEUE bytes are always allowed.
+ * In the pool, each connection of the owner, and each guest with all connections together, may hold at most as many
+ * bytes as are free.  SOFT_QUEUE bytes are always allowed.
  */
 static bool over_limit (const struct client *c, size_t size)
 {
@@ -138,7 +139,9 @@ static int put (struct client *c, const idt_msg_t *msg)
     return 0;
 }
 
-/* Queue an error in place of a response that does not fit.  An event cannot be replaced: the client is disconnected. */
+/* Queue an error in place of a response that does not fit.  An event has no such replacement, so the client is
+ * disconnected.
+ */
 static int put_error (struct client *c, const idt_msg_t *msg)
 {
     idt_msg_t *error;
@@ -160,7 +163,7 @@ static int put_error (struct client *c, const idt_msg_t *msg)
     return rc;
 }
 
-/* A final response lets the client send another request. */
+/* Count a final response: the client may then send another request. */
 static void note_answer (struct client *c, const idt_msg_t *msg)
 {
     if (c->asks.items == 0 || (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && idt_msg_errnum (msg) == 0))
@@ -169,7 +172,7 @@ static void note_answer (struct client *c, const idt_msg_t *msg)
         check (c);
 }
 
-/* The router's send function for a client. */
+/* The router calls this to send a message to a client. */
 static int client_send (void *arg, const idt_msg_t *msg)
 {
     struct client *c = arg;
@@ -205,8 +208,8 @@ void client_flush (struct client *c)
 
 /* --- input ------------------------------------------------------------------------------------- */
 
-/* Set the user and roles of a message from its connection.  The instance owner may name another user and other roles in
- * the message (RFC 3), but not the role of a broker.
+/* Set the user and roles of a message to those of its connection.  In a message of the instance owner, another user and
+ * other roles stay as given (RFC 3), but the role of a broker is removed.
  */
 static void stamp (struct client *c, idt_msg_t *msg)
 {
@@ -229,7 +232,7 @@ static bool is_ask (const idt_msg_t *msg)
     return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE);
 }
 
-/* A client may send one control message, before any other message: it names a rank. */
+/* A client may send one control message, which names a rank, before any other message. */
 static void client_control (struct client *c, idt_msg_t *msg)
 {
     uint32_t type = idt_msg_control_type (msg), rank = idt_msg_control_status (msg);
@@ -262,7 +265,8 @@ static void client_message (struct client *c, idt_msg_t *msg)
         check (c);
 }
 
-/* A service has no room for this request now: hold it and repeat it. */
+/* The router returns a request because the service has no room for it now.  Hold the request; it is sent again later.
+ */
 static void client_busy (void *arg, idt_msg_t *msg)
 {
     struct client *c = arg;
@@ -278,7 +282,7 @@ static void repeat_held (struct client *c, uint64_t now_us)
     bool last = now_us - c->held_us >= 5 * l->patience_us;
 
     c->held = NULL;
-    c->peer.busy = last ? NULL : client_busy; /* after 5 stall timeouts it is answered with EAGAIN */
+    c->peer.busy = last ? NULL : client_busy; /* after 5 stall timeouts the router answers the request with EAGAIN */
     l->ops->message (l->arg, &c->peer, msg);
     c->peer.busy = client_busy;
     if (!c->held)
@@ -286,12 +290,12 @@ static void repeat_held (struct client *c, uint64_t now_us)
     check (c);
 }
 
-/* Reserve space in the shared input pool for a long message before the rest of it is read. */
+/* Reserve space for a long message in the shared input pool, before the rest of the message is read. */
 static bool reserve (struct client *c)
 {
     struct usock *l = c->local;
     size_t size = msg_stream_wants (c->stream);
-    uint64_t held = c->user ? c->user->input : 0; /* a guest uses at most as much as is free */
+    uint64_t held = c->user ? c->user->input : 0; /* so a guest uses at most as many bytes as are free */
 
     if (size == 0 || c->reserved > 0)
         return true;
@@ -360,7 +364,7 @@ bool client_serve (struct client *c)
         else if (c->readable)
             client_fill (c);
         else {
-            reserve (c); /* a message has begun: reserve space for the rest */
+            reserve (c); /* a message may have begun: reserve space for the rest of it */
             return false;
         }
     }
@@ -381,7 +385,9 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- checks by time ---------------------------------------------------------------------------- */
 
-/* Disconnect a client that sends a long message too slowly: it occupies space of the shared input pool. */
+/* Disconnect a client that sends a long message too slowly, because the message occupies space of the shared input
+ * pool.
+ */
 static void check_speed (struct client *c, uint64_t now_us)
 {
     uint64_t us = now_us - c->frame_us;
@@ -398,8 +404,8 @@ static void check_speed (struct client *c, uint64_t now_us)
     c->frame_got = 0;
 }
 
-/* After the stall timeout the client may send requests again although its responses are unread.  A client that reads
- * nothing and whose queue is full is disconnected instead.
+/* After the stall timeout the client may send requests again, although its responses are still unread.  But if its
+ * queue is nearly full, the client is disconnected.
  */
 static void open_out (struct client *c, uint64_t now_us)
 {

@@ -3,20 +3,20 @@
 
 /* usock_listen.c - sockets for local clients: which users may connect, and for which rank (protocol.md section 2)
  *
- * The permissions of the socket exclude most users who may not connect.  For the others the kernel reports the user and
- * the groups of the connecting process.
+ * The permissions of the socket exclude most users who may not connect.  For other users the kernel reports the user
+ * and the groups of the connecting process.
  *
- * The sockets and the loop that accepts belong to the process: a stopped rank does not keep clients from other ranks.
- * The first rank's socket stays open after the first rank has ended, for ranks without a socket.
+ * The sockets, and the loop that accepts connections, belong to the process.  So a stopped rank does not keep clients
+ * from other ranks.  The first rank's socket stays open after the first rank has ended, for ranks that have no socket.
  *
- * While the process has had only one rank, a connection is immediately a client of that rank.  Otherwise it is a caller
- * first, which belongs to no rank yet.  With its first message it is passed to a rank with its descriptor: to the rank
- * that it names, or to the rank whose socket it connected to.
+ * While the process has had only one rank, a connection is immediately a client of that rank.  Otherwise a connection
+ * is a caller first, which belongs to no rank yet.  The first message of a caller may name a rank.  The caller's
+ * descriptor is then passed to that rank, or else to the rank of the socket that it connected to.
  *
- * A socket has at most as many callers as its rank may have clients (local.max-clients), and all sockets together have
- * callers for at most half of the connections of the process.  So silent connections do not keep clients out.  At the
- * limit one caller is closed for each new one: guests before the instance owner, among these the ones that have sent
- * nothing first, and among these the oldest.
+ * A socket has at most as many callers as its rank may have clients (local.max-clients).  All sockets together have
+ * callers for at most half of the connections that the process allows.  So silent connections do not keep clients out.
+ * At a limit one caller is closed for each new one: a guest before the instance owner, then a caller that has sent
+ * nothing before one that has, then the oldest.
  */
 #include "config.h"
 
@@ -39,17 +39,17 @@
 #include "libutil/private_dir.h"
 #include "libutil/text.h"
 
-#define GROUP_SIZE 65536 /* bytes of an entry of the group database, with its members */
+#define GROUP_SIZE 65536 /* bytes of an entry of the group database, including the group's members */
 #define REQUEST_BACKLOG 128
 #define NAME_LOCK "local.lock"
-#define NAME_WAIT_MS 2000 /* other brokers need less; a stopped one may hold the lock forever */
+#define NAME_WAIT_MS 2000 /* a running broker holds the lock for less time; a stopped one may hold it forever */
 
 /* A listening socket for clients. */
 struct door {
     struct usocks *all;
-    uint32_t rank; /* its rank, which may have ended */
+    uint32_t rank; /* the socket's rank, which may have ended */
     struct listener sock;
-    char *name; /* link RUNDIR/local if it is this socket's, else NULL */
+    char *name; /* path of the link RUNDIR/local if the link leads to this socket, else NULL */
     idt_watcher_t *w;
 };
 
@@ -61,13 +61,13 @@ struct caller {
     struct idt_cred cred;
     struct msg_stream *stream;
     idt_watcher_t *w;
-    bool heard; /* part of a message has come */
+    bool heard; /* part of a message has arrived */
     TAILQ_ENTRY (caller) link;
 };
 
 /* --- which users may connect ----------------------------------------------------------------------- */
 
-/* 's' is the name or the number of a group; "" means no group. */
+/* Find the group 's', a name or a number; "" means no group. */
 static int get_group (struct authz *a, struct attrs *attrs, const char *s, idt_error_t *errp)
 {
     struct group entry, *found = NULL;
@@ -146,7 +146,7 @@ static struct usock *usocks_find (struct usocks *all, uint32_t rank)
     return errset_null (EHOSTUNREACH);
 }
 
-/* The rank with the limits and log to use for 'rank': itself, or the first in the list if it has ended. */
+/* The rank whose limits and log to use for 'rank': 'rank' itself, or the first rank in the list if 'rank' has ended. */
 static struct usock *usocks_host (struct usocks *all, uint32_t rank)
 {
     struct usock *l = usocks_find (all, rank);
@@ -209,7 +209,9 @@ static void refuse (struct caller *g, const idt_msg_t *msg, int errnum)
     log_refusal (usocks_host (g->all, g->rank)->log, LOG_REFUSED_CLIENT, "a client is refused: %s", why);
 }
 
-/* Pass the caller to its rank.  'msg' (stolen) is its first message; NULL: that is a long one and not yet complete. */
+/* Pass the caller to its rank.  'msg' (stolen) is the caller's first message; NULL: the first message is a long one and
+ * is not complete yet.
+ */
 static void introduce (struct caller *g, idt_msg_t *msg)
 {
     bool names = names_rank (msg);
@@ -269,13 +271,14 @@ static uint32_t count_at (const struct usocks *all, uint32_t rank)
     return n;
 }
 
-/* The order in which callers are closed, lowest first: guests before the owner, silent ones before others. */
+/* Callers with a lower value are closed first: guests before the owner, callers that have sent nothing before others.
+ */
 static int worth (const struct caller *g)
 {
     return (g->cred.rolemask & IDT_ROLE_OWNER ? 2 : 0) + (g->heard ? 1 : 0);
 }
 
-/* The oldest caller of the lowest worth at the socket of 'rank'; TOPO_NONE: at any socket. */
+/* The oldest caller of the lowest worth () at the socket of 'rank'; TOPO_NONE: at any socket. */
 static struct caller *find_oldest (const struct usocks *all, uint32_t rank)
 {
     struct caller *g, *oldest = NULL;
@@ -294,15 +297,15 @@ static void make_room (struct usocks *all, uint32_t rank)
     if (!many && all->ncallers < all->most / 2)
         return;
     struct caller *g = find_oldest (all, many ? rank : TOPO_NONE);
-    if (hear (g)) /* it may have named its rank just now */
+    if (hear (g)) /* the rank that it names may just have arrived */
         log_refusal (host->log, LOG_REFUSED_CLIENT,
                      "a client is disconnected before it named a rank: %" PRIu32 " such clients are connected (%s)",
                      all->ncallers, many ? "local.max-clients" : "ulimit -n");
     caller_destroy (g);
 }
 
-/* Read the first message of a connection to the socket of 'rank', to find its rank.  At the limit another caller is
- * closed for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the calling function).
+/* Make a connection to the socket of 'rank' a caller, and read its first message.  At a limit another caller is closed
+ * for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the calling function).
  */
 static int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred)
 {
@@ -327,7 +330,7 @@ static int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_
 
 /* --- accepting ------------------------------------------------------------------------------- */
 
-/* Send the one byte that welcomes (0) or refuses (errno) a connection. */
+/* Send the one byte that accepts (0) or refuses (errno) a connection. */
 static void greet (int fd, int errnum)
 {
     unsigned char byte = errnum;
@@ -336,10 +339,12 @@ static void greet (int fd, int errnum)
         return;
 }
 
-/* The groups of the connected process, the first of them 'first'.  The caller frees them.  NULL with errno set. */
+/* The groups of the connected process: 'first', then its supplementary groups.  The caller frees them.  NULL with errno
+ * set.
+ */
 static gid_t *peer_groups (int fd, gid_t first, size_t *n)
 {
-    socklen_t size = 0; /* the first call returns the size */
+    socklen_t size = 0; /* the first call stores the size */
     gid_t *gid, none;
 
     if (getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, &none, &size) < 0 && errno != ERANGE)
@@ -353,7 +358,7 @@ static gid_t *peer_groups (int fd, gid_t first, size_t *n)
     return gid;
 }
 
-/* Returns 0 with the credentials in '*cred', or the errno to refuse the connection with. */
+/* Returns 0 and stores the credentials in '*cred', or returns the errno with which to refuse the connection. */
 static int authenticate (const struct authz *admit, int fd, struct idt_cred *cred)
 {
     struct ucred uc;
@@ -370,8 +375,9 @@ static int authenticate (const struct authz *admit, int fd, struct idt_cred *cre
     return errnum;
 }
 
-/* Accept a connection.  If the process has no free descriptor, give up one of the reserve for it.  The last one is used
- * to refuse: otherwise the client would wait, and its pending connection would wake the loop all the time.
+/* Accept a connection.  If the process has no free descriptor, use one of the reserve.  The last descriptor of the
+ * reserve is only used to refuse a connection.  Without that the client would wait, and its pending connection would
+ * wake the loop all the time.
  */
 static int accept_client (struct door *d)
 {
@@ -441,7 +447,7 @@ static int cannot_give (const char *path, gid_t group, idt_error_t *errp)
                     strerror (errnum), errnum == EPERM ? " (does SystemCallFilter of the unit refuse it?)" : "");
 }
 
-/* Let the group use the socket.  Until then only the instance owner can connect. */
+/* Let the group use the socket.  Before this call only the instance owner can connect. */
 static int open_to (const struct authz *admit, const char *path, idt_error_t *errp)
 {
     if (admit->has_group && chown (path, (uid_t)-1, admit->group) < 0)
@@ -467,7 +473,7 @@ static int bind_at (struct door *d, const char *path, idt_error_t *errp)
 
 /* --- the name RUNDIR/local --------------------------------------------------------------------- */
 
-/* Whether a lower rank that is served has the name.  A rank that is added later leaves it unchanged. */
+/* Whether the link 'name' leads to the socket of a lower rank, and that socket is served. */
 static bool is_anothers (const char *name, uint32_t rank)
 {
     char target[64] = "";
@@ -477,7 +483,9 @@ static bool is_anothers (const char *name, uint32_t rank)
            && sscanf (target, "local-%u", &other) == 1 && other < rank;
 }
 
-/* Make the link RUNDIR/local unless a lower rank has it.  Returns whether the link is ours. */
+/* Make the link RUNDIR/local, unless it already leads to the socket of a lower rank.  Returns whether the link leads to
+ * our socket.
+ */
 static bool make_name (const struct door *d, const char *name, const char *target)
 {
     char made[sizeof (((struct sockaddr_un *)0)->sun_path) + 16];
@@ -489,7 +497,8 @@ static bool make_name (const struct door *d, const char *name, const char *targe
     return symlink (target, made) == 0 && rename (made, name) == 0;
 }
 
-/* Take the name RUNDIR/local, under a lock against other brokers of the folder.  Without it clients must name the rank.
+/* Make the link RUNDIR/local.  A lock excludes other brokers that use the same folder.  Without the link, clients must
+ * name the rank.
  */
 static void take_name (struct door *d, struct log *log)
 {
@@ -571,7 +580,7 @@ void usock_uri (const struct usock *l, char *buf, size_t size)
         snprintf (buf, size, "local://%s?rank=%" PRIu32, l->all->main->sock.path, l->rank);
 }
 
-/* Open the first rank's socket.  After all ranks have ended, the rank that opens it again may be another one. */
+/* Open the first rank's socket.  If all ranks had ended, another rank may be the one that opens it again. */
 static int open_main (struct usock *l, const char *path, idt_error_t *errp)
 {
     struct usocks *all = l->all;

@@ -3,9 +3,9 @@
 
 /* usock_private.h - what the files of local clients share
  *
- *   usock.c         clients of a rank: their limit, turns, output, end
- *   usock_client.c  one client: input, output, when it is not read
- *   usock_listen.c  sockets of the process, accept, which rank a connection is for
+ *   usock.c         clients of a rank: their limits, the order in which they are served, their removal
+ *   usock_client.c  one client: its input, its output, and when the broker does not read from it
+ *   usock_listen.c  sockets of the process, accepting connections, finding the rank of a connection
  */
 #ifndef BROKER_USOCK_PRIVATE_H
 #define BROKER_USOCK_PRIVATE_H
@@ -19,7 +19,7 @@
 
 #define LOCAL_RESERVE 32 /* descriptors of the process kept for clients */
 
-/* The use of the shared pools by all connections of one guest. */
+/* How much one guest uses: the sum over all of the guest's connections. */
 struct local_user {
     LIST_ENTRY (local_user) link;
     uint32_t userid;
@@ -31,53 +31,53 @@ struct local_user {
 struct client {
     struct peer peer;
     struct usock *local;
-    struct local_user *user; /* NULL: the instance owner's client */
+    struct local_user *user; /* NULL: the client is the instance owner's */
     struct client *next_dirty;
     TAILQ_ENTRY (client) link, turn;
     int fd;
     struct idt_cred cred;
     struct msg_stream *stream;
     idt_watcher_t *w;
-    int events; /* events 'w' waits for */
-    /* The client is not read while a budget waits, while a service has no room for 'held', or while the pool has no
-     * space for its long message ('stalled').
+    int events; /* events that 'w' waits for */
+    /* The broker does not read from the client while a budget waits, while a service has no room for 'held', or while
+     * the input pool has no space for the client's long message ('stalled').
      */
     struct budget asks;
     struct budget out;
-    idt_msg_t *first; /* message that came before it joined this rank */
+    idt_msg_t *first; /* message that arrived before the client joined this rank */
     idt_msg_t *held;
-    uint64_t held_us; /* time of the first check with 'held'; 0: none yet */
+    uint64_t held_us; /* time of the first check since 'held' was set; 0: not checked yet */
     bool stalled;
-    size_t reserved;                                  /* bytes of the input pool, for a long message */
+    size_t reserved;                                  /* bytes reserved in the input pool for a long message */
     uint64_t frame_us;                                /* start of the current speed check */
-    size_t frame_got;                                 /* bytes read since then */
+    size_t frame_got;                                 /* bytes read since 'frame_us' */
     bool readable;                                    /* the socket may have input */
-    enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* list of clients to serve that it is in */
-    bool dirty;                                       /* in the list of clients to flush */
-    bool want_write;                                  /* the socket is full, wait for POLLOUT */
+    enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* list of clients to serve in which this client is */
+    bool dirty;                                       /* whether it is in the list of clients to flush */
+    bool want_write;                                  /* the socket is full: wait for POLLOUT */
     bool eof;
     bool heard;   /* it has sent a message */
-    bool unready; /* its requests wait at the modules */
-    int broken;   /* errno of its end; 0: connected */
+    bool unready; /* takes no responses now, so its requests to modules wait */
+    int broken;   /* errno with which it is disconnected; 0: connected */
 };
 
 struct usocks {
     idt_reactor_t *reactor;
     TAILQ_HEAD (, usock) list;
     uint32_t first;                           /* first rank of the process */
-    char *path;                               /* path of its socket; NULL before the first rank */
-    bool several;                             /* the process has had other ranks, too */
-    struct door *main;                        /* socket of the first rank; NULL while no rank exists */
+    char *path;                               /* path of the first rank's socket; NULL until the first rank listens */
+    bool several;                             /* the process has also had a rank other than 'first' */
+    struct door *main;                        /* the first rank's socket; NULL while the process has no rank */
     TAILQ_HEAD (caller_list, caller) callers; /* oldest first */
     uint32_t ncallers;
-    int reserve[LOCAL_RESERVE]; /* descriptors to give up when clients find no other */
+    int reserve[LOCAL_RESERVE]; /* descriptors to close when a client needs one and no other is free */
     int reserved;
-    size_t clients; /* including callers */
-    uint32_t most;  /* largest number of 'clients' */
+    size_t clients; /* clients of all ranks, and callers */
+    uint32_t most;  /* limit of 'clients' */
     struct msg_spare spare;
     uint64_t input;                 /* bytes reserved for long messages */
     uint64_t output;                /* bytes of queued output */
-    LIST_HEAD (, local_user) users; /* guests with clients */
+    LIST_HEAD (, local_user) users; /* guests that have clients */
 };
 
 struct usock {
@@ -90,13 +90,13 @@ struct usock {
     struct authz admit; /* users that may connect */
     const struct usock_ops *ops;
     void *arg;
-    struct door *door;   /* socket of its own; NULL: none, or the process's */
-    idt_watcher_t *tick; /* runs while a client is not read */
+    struct door *door;   /* the rank's own socket; NULL: it has none, or its socket is 'all->main' */
+    idt_watcher_t *tick; /* runs while the broker does not read from some client */
     struct client *dirty;
     TAILQ_HEAD (client_list, client) clients;
     uint32_t nclients;
-    struct client_list turns;     /* the round of clients to serve */
-    struct client_list newcomers; /* clients that were not in it */
+    struct client_list turns;     /* clients to serve, in turns */
+    struct client_list newcomers; /* clients to serve that were not in 'turns' when they sent something */
     /* attributes */
     uint32_t max_clients;
     uint32_t max_asks;
@@ -110,14 +110,14 @@ struct usock {
 
 /* --- usock_client.c ------------------------------------------------------------------------------ */
 
-/* The clock for timeouts of clients.  It is coarse: some milliseconds do not matter. */
+/* The clock for timeouts of clients.  It is a coarse clock, because an error of some milliseconds is harmless. */
 static inline uint64_t usock_now_us (void)
 {
     return clock_us (CLOCK_MONOTONIC_COARSE);
 }
 
-/* Create a client.  'stream' contains the input so far; NULL: make a new one.  Returns NULL with errno set; 'fd' and
- * 'stream' then still belong to the caller.
+/* Create a client.  'stream' contains the input so far; NULL: make a new stream.  Returns NULL with errno set; the
+ * caller then still owns 'fd' and 'stream'.
  */
 struct client *client_create (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 void client_destroy (struct client *c);
@@ -130,32 +130,33 @@ struct msg_stream *usock_stream (struct usock *l, int fd);
  */
 void client_begin (struct client *c, idt_msg_t *first);
 
-/* The status of the rank that a client named: 0, or an errno.  NULL without memory. */
+/* Make the message that tells a client the status of the rank that it named: 0, or an errno.  NULL without memory. */
 idt_msg_t *usock_rank_answer (int errnum);
 
-/* Send the client the status of the rank that it named: 0, or an errno.  Written immediately, because this broker's
- * loop may not run now.
+/* Send a client the status of the rank that it named: 0, or an errno.  The message is written immediately, because this
+ * broker's reactor may not run now.
  */
 void client_answer (struct client *c, int errnum);
 
-/* Mark a client as broken; usock_flush () ends it.  'why' is logged unless it is NULL. */
+/* Mark a client as broken; usock_flush () removes it.  'why' is logged unless it is NULL. */
 void client_break (struct client *c, int errnum, const char *why);
 
-/* Handle some messages of a client.  Returns whether it has more. */
+/* Handle some messages of a client.  Returns whether the client has more. */
 bool client_serve (struct client *c);
 
-/* Write its output, as far as the socket takes it. */
+/* Write the client's output, as much as the socket takes. */
 void client_flush (struct client *c);
 
-/* Check whether the client may be read again.  Returns whether to check again later. */
+/* Check whether the broker may read from the client again.  Returns whether to check again later. */
 bool client_tick (struct client *c, uint64_t now_us);
 
-/* Release what the client holds of shared lists and pools. */
+/* Remove the client from shared lists, and return its part of shared pools. */
 void client_let_go (struct client *c);
 
 /* --- usock.c ------------------------------------------------------------------------------------- */
 
-/* Make a connection a client of this rank if the limits allow it (else errno EMFILE).  Arguments as client_create ().
+/* Make a connection a client of this rank.  At a limit of clients it returns NULL with errno EMFILE.  Arguments and
+ * other errors are those of client_create ().
  */
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 
@@ -164,10 +165,12 @@ struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struc
 /* Listen at 'path', as usock_create () describes.  Returns 0, or -1 with errno set and 'errp' filled. */
 int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_error_t *errp);
 
-/* Close its sockets.  The rank must no longer be in the list. */
+/* Close the rank's own socket.  If no rank is left in the list of the process, close the first rank's socket and all
+ * callers, too.  Rank 'l' must no longer be in that list.
+ */
 void usock_unlisten (struct usock *l);
 
-/* Fill the reserve of descriptors, so that clients get one when other uses have taken the rest. */
+/* Open the reserve of descriptors.  If all other descriptors are in use, a client gets one from the reserve. */
 void usocks_fill_reserve (struct usocks *all);
 
 #endif /* BROKER_USOCK_PRIVATE_H */
