@@ -3,7 +3,8 @@
 
 /* ids.c - POST /v1/ids makes ids, GET /v1/ids/ID decodes one
  *
- * Small numbers of ids come from a pool (pool.h); for larger ones the broker is asked directly.
+ * A request for at most FROM_POOL ids is served from a pool (pool.h). For a request for more ids the broker is asked
+ * directly.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,12 +24,12 @@ struct ids {
     idt_future_t *block; /* the block that the pool waits for; NULL: none */
     uint32_t block_size;
     uint32_t rate; /* ids a second; 0: no limit */
-    double saved;  /* ids that may be made at saved_us: at most what a second allows */
+    double saved;  /* ids that may be made at saved_us: at most 'rate' */
     uint64_t saved_us;
     int64_t epoch_ms; /* below 0: not known */
 };
 
-/* The state of a request that waits, of either kind. */
+/* The state of a request to make ids or to decode an id, until the broker has answered. */
 struct wanted_ids {
     struct ids *ids;
     struct exchange *x;
@@ -65,7 +66,8 @@ static void reply_lines (struct exchange *x, const fluid_t *ids, uint32_t n)
     exchange_reply (x, 200, plain, text);
 }
 
-/* Without jansson, because this is frequent: no form has a character that JSON would escape. */
+/* The JSON text is made without jansson, because answers are frequent. No form has a character that JSON would escape.
+ */
 static void reply_array (struct exchange *x, const fluid_t *ids, uint32_t n)
 {
     char *text = malloc ((size_t)n * (FLUID_TEXT_MAX + 3) + 16), *to = text;
@@ -173,7 +175,7 @@ static void many_cb (idt_future_t *f, void *arg)
     free (got);
 }
 
-/* Rights that are not used within a second expire. */
+/* Ids that clients may make, but do not make within a second, are no longer allowed later. */
 static bool may_make (struct ids *ids, uint32_t n)
 {
     uint64_t now = now_us ();
@@ -275,7 +277,7 @@ static void reply_fields (struct exchange *x)
     exchange_reply_json (x, 200, o);
 }
 
-/* Without an epoch the answer has no date. */
+/* If the epoch is not known, the answer has no date. */
 static void epoch_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;

@@ -9,7 +9,7 @@
 
 struct ids;
 
-/* 'h' is borrowed; 'rate': ids a second, 0: no limit. NULL with errno ENOMEM. */
+/* 'h' is borrowed. 'rate' is in ids a second; 0: no limit. Returns NULL with errno ENOMEM. */
 struct ids *ids_create (idt_t *h, uint32_t rate);
 void ids_destroy (struct ids *ids);
 

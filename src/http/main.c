@@ -36,10 +36,10 @@
 #include "libutil/private_dir.h"
 
 #define LISTEN "127.0.0.1:8061"
-#define LISTEN_TEXT 160 /* bytes of an address as text */
+#define LISTEN_TEXT 160 /* bytes that hold the text of an address */
 #define BACKLOG 1024
 #define MAX_CONNECTIONS 12000
-#define OTHER_FILES 64 /* open files other than connections */
+#define OTHER_FILES 64 /* number of open files besides those of connections */
 #define RATE 1000000
 #define MAX_ANSWERS 64 /* MiB */
 
@@ -111,7 +111,9 @@ static void end (int status, const char *fmt, ...)
     exit (status);
 }
 
-/* Exit with status 0 if all output was written. If an earlier write failed, its errno is no longer known. */
+/* Exit with status 0 if all output could be written. If an earlier write failed, its errno is no longer known, so the
+ * message has none.
+ */
 static void done (void) __attribute__ ((noreturn));
 
 static void done (void)
@@ -205,8 +207,8 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
     idt_reactor_stop (arg);
 }
 
-/* The next request reconnects, and requests report failures. If the brokers now belong to another instance, this
- * connection can never be used again.
+/* The connection to the broker is lost. The next request reconnects; if that fails, the request reports it. But if the
+ * brokers now belong to another instance, this connection can never be used again.
  */
 static void lost_cb (idt_t *h, int errnum, void *arg)
 {
@@ -224,8 +226,8 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
 
 /* --- connections --------------------------------------------------------- */
 
-/* Raise the limit of open files as far as allowed. Returns how many connections fit, and logs if these are fewer than
- * wanted.
+/* Raise the limit of open files as far as allowed. Returns how many connections fit, and logs this number if it is
+ * lower than 'wanted'.
  */
 static uint32_t fit_connections (uint32_t wanted)
 {
@@ -265,7 +267,7 @@ static void classify (int fd, bool *loopback, bool *others)
     *others = !*loopback && a.any.sa_family != AF_UNIX;
 }
 
-/* The address for people and scripts: http://127.0.0.1:8061 */
+/* Write the address as people and scripts use it, such as http://127.0.0.1:8061. */
 static const char *listen_text (int fd, bool tls, char buf[LISTEN_TEXT])
 {
     union address a;
@@ -301,7 +303,7 @@ static int open_socket (const struct sockaddr *a, socklen_t len)
     return fd;
 }
 
-/* The socket file remains when this process ends: the next one replaces it. */
+/* The socket file remains when this process ends, and the next process replaces it. */
 static int listen_unix (const char *path, idt_error_t *errp)
 {
     struct listener l;
@@ -353,9 +355,10 @@ static int listen_tcp (const char *where, idt_error_t *errp)
     return fd;
 }
 
-/* Listen at ADDRESS:PORT, [ADDRESS]:PORT (numeric; port 0: any free port) or unix:PATH, which only the owner may use
- * and which replaces a socket without a server. '*loopback': TCP, from this host only; '*others': other hosts can
- * connect. Returns the descriptor, or -1 with errno set (EINVAL: 'where' has another form) and 'errp' filled.
+/* Listen at ADDRESS:PORT or [ADDRESS]:PORT (numeric; port 0: any free port), or at unix:PATH. A UNIX socket may be used
+ * by the owner only, and replaces a socket that no server listens on. '*loopback': a TCP address that only this host
+ * can connect to. '*others': other hosts can connect. Returns the descriptor, or -1 with errno set (EINVAL: 'where' has
+ * another form) and 'errp' filled.
  */
 static int listen_at (const char *where, bool *loopback, bool *others, idt_error_t *errp)
 {
@@ -366,7 +369,7 @@ static int listen_at (const char *where, bool *loopback, bool *others, idt_error
     return fd;
 }
 
-/* Like listen_at () for a socket that systemd passes; -1 with errno ENOENT if it passes no socket. */
+/* Like listen_at (), but for a socket that systemd passes. Returns -1 with errno ENOENT if systemd passes no socket. */
 static int listen_inherited (bool *loopback, bool *others, idt_error_t *errp)
 {
 #if HAVE_LIBSYSTEMD

@@ -14,7 +14,7 @@ void pool_init (struct pool *p)
     TAILQ_INIT (&p->waiting);
 }
 
-/* The older ids are used up or dropped: the newer ones take their place. */
+/* The older ids are used up or dropped. From now on the newer ids are the older ones. */
 static void turn_over (struct pool *p)
 {
     p->came_us = p->newer_us;
@@ -22,7 +22,7 @@ static void turn_over (struct pool *p)
     assert (p->next <= p->newer);
 }
 
-/* Drop ids that are too old: the block was too large. */
+/* Drop ids that are too old. They were not used in time, so the next block has half the size. */
 static void drop_old (struct pool *p, uint64_t now_us)
 {
     while (p->next < p->count && now_us - p->came_us > POOL_AGE_US) {
@@ -61,7 +61,7 @@ static const fluid_t *take (struct pool *p, uint64_t now_us, uint32_t n)
     return ids;
 }
 
-/* A new request does not overtake waiting ones. */
+/* If clients wait already, a new request has to wait behind them. */
 const fluid_t *pool_take (struct pool *p, uint64_t now_us, uint32_t n)
 {
     return TAILQ_EMPTY (&p->waiting) ? take (p, now_us, n) : NULL;
@@ -89,11 +89,11 @@ uint32_t pool_wants (struct pool *p)
     return (uint32_t)least (lack > p->block ? lack : p->block, POOL_MAX_BLOCK);
 }
 
-/* Remaining ids are handed out first, because they are smaller. */
+/* Remaining ids are handed out before those of the new block, because they are smaller. */
 void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n)
 {
     p->asked = false;
-    if (!ids) { /* no new request to the broker before a client waits */
+    if (!ids) { /* request no new block before a client waits */
         p->block = 1;
         return;
     }

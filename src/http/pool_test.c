@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pool_test.c - prefetched ids are handed out in order, once, and not when they are old */
+/* pool_test.c - prefetched ids are handed out in order and once, and not when they are too old */
 #include <stdlib.h>
 
 #include "http/pool.h"
 #include "test/tap.h"
 
-static fluid_t next_id; /* the next id of the broker */
+static fluid_t next_id; /* the next id that the broker will give */
 
-/* Deliver the requested block; returns its size. */
+/* Pass the block that the pool has requested to the pool. Returns the block's size. */
 static uint32_t come (struct pool *p, uint64_t now_us)
 {
     static fluid_t ids[POOL_MAX_BLOCK];
@@ -42,7 +42,8 @@ static void test_few (void)
         "one block is requested for all waiting clients");
 }
 
-/* A client that waits for each answer gets increasing ids, although larger answers do not come from the pool. */
+/* A client that waits for each answer gets increasing ids, although the ids of large answers do not come from the pool.
+ */
 static void test_passed (void)
 {
     struct pool p;
@@ -132,7 +133,7 @@ static void test_failure (void)
         "if it fails, waiting clients get an error");
 }
 
-/* A client that repeatedly wants more ids than remain. */
+/* A client repeatedly wants more ids than remain. */
 static void test_rest (void)
 {
     struct pool p;
@@ -156,7 +157,7 @@ static void test_rest (void)
     ok (good, "remaining ids are not lost, and are handed out first");
 }
 
-/* The next block is requested while ids of the current one remain. */
+/* The next block is requested while ids of the current block remain. */
 static void test_ahead (void)
 {
     struct pool p;
@@ -181,7 +182,8 @@ static void test_ahead (void)
             waits++;
         under_way = p.asked ? under_way + 1 : 0;
         if (under_way == 20
-            || (!p.asked && pool_wants (&p) > 0 && ++under_way > 20)) { /* it arrives 20 requests later */
+            || (!p.asked && pool_wants (&p) > 0
+                && ++under_way > 20)) { /* the block arrives 20 requests after it was requested */
             static fluid_t block[POOL_MAX_BLOCK];
             uint32_t n = p.block;
 

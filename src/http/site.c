@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* site.c - the paths that are served, and their functions: here those whose answer is that of one request to the broker
+/* site.c - the paths that are served, and the functions that answer requests for them
  *
- * /healthz, /readyz, /metrics and /v1/watermark are answered here; ids.c and live/live.c answer the others.
+ * /healthz, /readyz, /metrics and /v1/watermark are answered here. ids.c and live/live.c answer the other paths.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define METRICS_MS 1000 /* figures that are younger are sent again */
+#define METRICS_MS 1000 /* figures that are younger than this are sent again */
 
 /* A request for /metrics that waits. */
 struct metrics_asker {
@@ -38,7 +38,7 @@ struct site {
     struct server *server;
     json_t *report; /* the last answer for /metrics; NULL: none */
     uint64_t told_ms;
-    idt_future_t *question; /* the request to the broker that all requests for /metrics wait for; NULL: none */
+    idt_future_t *question; /* the request to the broker for /metrics, which all waiting requests share; NULL: none */
     LIST_HEAD (, metrics_asker) askers;
 };
 
@@ -46,13 +46,13 @@ static const char *const plain = "text/plain; charset=utf-8";
 
 /* --- /healthz, /readyz --------------------------------------------------------- */
 
-/* The server that answers is healthy. */
+/* If this server can answer, it is healthy. */
 static void run_health (struct site *s, struct exchange *x)
 {
     exchange_reply (x, 200, plain, strdup ("ok\n"));
 }
 
-/* Ready means that clients get ids: the broker answers, and either makes ids or knows a rank that does. */
+/* Ready means that clients get ids: the broker answers, and it makes ids, or knows a rank that makes ids for it. */
 static void ready_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;
@@ -169,7 +169,7 @@ static void ask_metrics (struct site *s)
     forget_question (s);
 }
 
-/* The tree is asked at most once a second, for any number of requests. */
+/* Brokers are asked for metrics at most once a second, however many requests arrive. */
 static void run_metrics (struct site *s, struct exchange *x)
 {
     struct metrics_asker *asker;
@@ -209,12 +209,12 @@ static void run_events (struct site *s, struct exchange *x)
     live_events (s->live, x);
 }
 
-/* All paths except resources. etc/openapi.json describes them, and t5067 compares both. */
+/* All paths except those of resources. etc/openapi.json describes these paths, and t5067 compares both. */
 static const struct route {
     const char *method, *path; /* '{' matches a text without a slash */
     bool open;                 /* no token is needed */
     void (*run) (struct site *s, struct exchange *x);
-    const char *parameters; /* the allowed parameters; NULL: parameters are ignored */
+    const char *parameters; /* the allowed parameters; NULL: any parameter is allowed and ignored */
 } routes[] = {
     { "POST", "/v1/ids", false, run_ids_new, "n to" },      { "GET", "/v1/ids/{id}", false, run_ids_show, NULL },
     { "GET", "/v1/watermark", false, run_watermark, NULL }, { "GET", "/v1/tree", false, run_tree, "rank depth" },
@@ -237,11 +237,11 @@ static const struct route *find_route (const char *url)
     return NULL;
 }
 
-/* Checks the names of parameters: a misspelled one would otherwise be ignored silently. */
+/* A check of the names of parameters. Without it, a misspelled parameter would be ignored silently. */
 struct slip {
-    const char *known; /* names separated by a space */
-    uint64_t seen;     /* a bit for the position at which each name begins */
-    const char *name;  /* the first one that is unknown or repeated */
+    const char *known; /* the allowed names, separated by a space */
+    uint64_t seen;     /* bit N: the name that begins at 'known' + N was found */
+    const char *name;  /* the first parameter that is unknown or repeated */
 };
 
 static enum MHD_Result look_for_slip (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -327,13 +327,13 @@ struct site *site_create (idt_t *h, const struct site_conf *conf, idt_error_t *e
     return NULL;
 }
 
-/* No answers are sent while the server ends the pending requests. */
+/* Pending requests are answered by server_destroy (), not here. */
 void site_destroy (struct site *s)
 {
     if (!s)
         return;
     ids_destroy (s->ids);
-    while (next_asker (s)) /* the server answers the remaining requests */
+    while (next_asker (s)) /* server_destroy () answers these requests */
         ;
     forget_question (s);
     json_decref (s->report);

@@ -3,8 +3,8 @@
 
 /* feed.c - a stream of events that is stored once for many readers
  *
- * Event number n has its entry at places[n % FEED_EVENTS]; its text begins in the ring of bytes at the entry's 'at',
- * and may wrap. Events from 'first' up to 'end' are complete.
+ * Event number n has its entry at places[n % FEED_EVENTS]. Its text begins in the ring of bytes at the entry's 'at',
+ * and may continue at the start of the ring. Events from 'first' up to, but not including, 'end' are complete.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -15,14 +15,14 @@
 #include "http/live/feed.h"
 
 struct feed_place {
-    uint64_t at; /* total bytes written before it */
+    uint64_t at; /* number of bytes that were written before this event */
     size_t len;
 };
 
 struct feed {
     const char *lost;
     uint64_t first, end; /* numbers of events */
-    uint64_t written;    /* total bytes written */
+    uint64_t written;    /* number of bytes that were written so far */
     struct feed_place places[FEED_EVENTS];
     char bytes[FEED_BYTES];
 };
@@ -100,7 +100,9 @@ void feed_join (const struct feed *f, struct feed_reader *r, const char *event, 
     set_note (r, "", event, data);
 }
 
-/* A partly sent event ends with another event name, for which clients have no handler: SSE uses the last name. */
+/* Skip all events that are still unread, and report their number. If an event was sent in part, it is ended with
+ * another event name, for which clients have no handler, because SSE uses the last name of an event.
+ */
 static void skip (const struct feed *f, struct feed_reader *r)
 {
     char data[40];
@@ -142,7 +144,7 @@ size_t feed_read (struct feed *f, struct feed_reader *r, char *buf, size_t size)
     if (r->event < f->first && r->note_offset == r->note_len)
         skip (f, r);
     n += read_note (r, buf, size);
-    if (r->event < f->first) /* overtaken again: report that with the next read */
+    if (r->event < f->first) /* other events were overwritten meanwhile: report them with the next read */
         return n;
     while (n < size && r->event < f->end)
         n += read_event (f, r, buf + n, size - n);

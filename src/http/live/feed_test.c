@@ -87,7 +87,7 @@ static void test_slow (void)
     feed_destroy (f);
 }
 
-/* Readers of any speed read all events, except gaps whose size is reported to them. */
+/* Readers of any speed read all events. If events are lost for a reader, their number is reported to it. */
 static void test_random (void)
 {
     struct feed *f = feed_create ("lost");

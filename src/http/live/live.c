@@ -16,7 +16,7 @@
 #include "libutil/clock.h"
 
 #define LINES_SECOND 50 /* of the log */
-#define LEVEL_MAX 6     /* info */
+#define LEVEL_MAX 6     /* the level 'info': log lines of lower importance are not sent */
 
 /* A client that reads events, or waits for the tree. */
 struct live_reader {
@@ -32,15 +32,15 @@ struct live_feed {
     struct tree_watch *watch;
     struct feed *feed;
     bool show_log;
-    bool looked;     /* a poll has ended: the data is at most a second old */
-    double wanted_s; /* time of the last request */
+    bool looked;     /* a poll has ended, so the data is at most a second old */
+    double wanted_s; /* time of the last request of a reader */
     unsigned readers;
     LIST_HEAD (, live_reader) streams; /* readers of events */
     LIST_HEAD (, live_reader) waiting; /* readers that wait for the first poll */
-    unsigned lines;                    /* log lines in this second: sent, and not */
+    unsigned lines;                    /* number of log lines in this second that were sent */
     unsigned hidden;
-    /* the last tree that was sent */
-    char *text; /* NULL: none, or there was a poll since */
+    /* the text of the last tree that was sent, and its request */
+    char *text; /* NULL: no tree was sent since the last poll */
     uint32_t rank;
     unsigned depth;
 };

@@ -20,7 +20,7 @@
 #define RANK_FLUIDS 5
 #define LEAST_S 0.5 /* shortest time between two readings of counters for a rate */
 
-/* Words are stored as indices of tables, so that they can be counted and compared; 0: not known. */
+/* Words are stored as indices of tables, so that they can be counted and compared. Index 0 means not known. */
 static const char *const rank_statuses[RANK_STATUSES] = { "unknown", "full",  "partial", "degraded",  "lost",
                                                           "offline", "older", "busy",    "no answer", "malformed" };
 static const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "fenced", "borrowing" };
@@ -28,24 +28,24 @@ static const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "f
 /* The state whose changes are reported. */
 struct rank_state {
     unsigned char status, fluid;
-    int32_t attached; /* RANKS_NONE: to no rank */
+    int32_t attached; /* RANKS_NONE: attached to no rank */
     int32_t ids_from;
 };
 
 struct rank_row {
     int32_t parent;
-    struct rank_state now, told; /* told: as last reported; status 0: never */
+    struct rank_state now, told; /* told: the state that readers got last; its status is 0 before that */
     int32_t generator;
-    char *host, *lends_to;         /* owned; NULL: not known, none */
-    double lease_end_s;            /* below 0: no lease */
-    double told_lease_end_s;       /* as in the last rates */
-    double info_s, stats_s;        /* when they arrived; 0: never */
+    char *host, *lends_to;   /* owned; NULL: the host is not known; the rank grants no subleases */
+    double lease_end_s;      /* below 0: no lease */
+    double told_lease_end_s; /* the value of lease_end_s in the last rates for readers */
+    double info_s, stats_s;  /* when the last answer of fluid.info, and of fluid.stats-get, arrived; 0: none arrived */
     uint64_t ids, above, requests; /* counters */
     double ids_s, above_s, requests_s;
-    bool fresh;     /* it has answered since the last rates */
-    bool moved;     /* its rates are not 0, or were not before */
-    bool due;       /* it has probably changed */
-    bool elsewhere; /* it may be on another host, which is asked for again */
+    bool fresh;     /* the rank has answered since the last rates */
+    bool moved;     /* a rate is not 0, or was not before; or the lease has changed */
+    bool due;       /* the state of the rank has probably changed, so it is asked first */
+    bool elsewhere; /* the rank may be on another host now, so it is asked for its host again */
 };
 
 struct live_ranks {
@@ -59,7 +59,7 @@ static bool is_gone (const struct rank_row *row)
     return row->now.attached == RANKS_NONE && row->parent != RANKS_NONE;
 }
 
-/* 0 if it is not in the table. */
+/* Returns the index of a word in a table; 0 if the table does not have the word. */
 static unsigned char find_word (const char *const *words, size_t n, const char *word)
 {
     for (size_t i = 1; word && i < n; i++)
@@ -109,7 +109,7 @@ int ranks_has_host (const struct live_ranks *r, uint32_t rank)
 
 /* --- the topology --------------------------------------------------------- */
 
-/* jansson limits the depth of an answer. */
+/* The recursion is limited, because jansson limits the depth of an answer. */
 static int take_node (struct rank_row *rows, uint32_t n, const json_t *node, int32_t parent)
 {
     const json_t *rank = json_object_get (node, "rank");
@@ -168,11 +168,12 @@ int ranks_take_topology (struct live_ranks *r, const json_t *topology)
 
 struct marking {
     struct live_ranks *ranks;
-    unsigned char status, fluid; /* 0: another one */
+    unsigned char status, fluid; /* the new value; status 0: 'fluid' is set instead */
 };
 
-/* Keep the host, because an operator searches the lost rank there. Keep the lease of a lost rank, too: it was not
- * returned, and the watermark does not advance until it is over.
+/* Delete what is known about a lost or offline rank. Keep the host, because an operator searches the lost rank there.
+ * Keep the lease of a lost rank, too: the rank did not return its lease, and the watermark does not advance until the
+ * lease is over.
  */
 static void forget (struct rank_row *row, bool lost)
 {
@@ -195,7 +196,7 @@ static void set_status (struct rank_row *row, unsigned char status)
     row->due = row->due || row->now.status != status;
     if (gone && row->parent != RANKS_NONE && !is_gone (row))
         forget (row, lost);
-    else if (!gone && is_gone (row)) /* until it answers */
+    else if (!gone && is_gone (row)) /* assume the parent until the rank reports another one */
         row->now.attached = row->parent;
     row->now.status = status;
 }
@@ -211,7 +212,7 @@ static void mark (uint64_t first, uint64_t last, void *arg)
             m->ranks->rows[rank].now.fluid = m->fluid;
 }
 
-/* A rank that is in no set keeps its state. */
+/* A rank that is in no set of the report keeps its state. */
 void ranks_take_survey (struct live_ranks *r, const json_t *report)
 {
     json_t *sets = json_object_get (report, "ranks"), *text;
@@ -276,7 +277,7 @@ void ranks_take_info (struct live_ranks *r, uint32_t rank, const json_t *info, d
     row->moved = row->moved || fabs (row->lease_end_s - row->told_lease_end_s) > 0.5;
 }
 
-/* The counters of a restarted broker begin at 0. */
+/* Return the rate of a counter. If a broker was restarted, its counters are smaller than before: the rate is 0 then. */
 static double rate (uint64_t before, uint64_t now, double s)
 {
     return now >= before ? (double)(now - before) / s : 0;
@@ -412,7 +413,7 @@ static bool is_other (const struct rank_state *a, const struct rank_state *b)
     return a->status != b->status || a->fluid != b->fluid || a->attached != b->attached || a->ids_from != b->ids_from;
 }
 
-/* The first data about a rank is not a change. */
+/* The first data about a rank is not reported as a change. */
 json_t *ranks_changes_new (struct live_ranks *r)
 {
     json_t *list = json_array ();
@@ -483,14 +484,14 @@ struct forest {
     const struct live_ranks *r;
     int32_t *up;          /* RANKS_NONE for a root */
     int32_t *down, *next; /* first child, next sibling, in increasing order */
-    uint32_t *order;      /* each rank before those below it */
+    uint32_t *order;      /* all ranks; a rank comes before its children */
     struct sums *below;
 };
 
-/* Answers of ranks at different times may form a cycle, which is cut here. */
+/* Ranks answer at different times, so their answers may form a cycle. Such a cycle is cut here. */
 static void cut_circles (struct forest *f)
 {
-    uint32_t *seen = f->order; /* not needed yet: the walk that visited each rank */
+    uint32_t *seen = f->order; /* 'order' is not needed yet: it has the number of the walk that visited each rank */
 
     memset (seen, 0xff, f->r->n * sizeof (seen[0]));
     for (uint32_t i = 0; i < f->r->n; i++) {
@@ -601,7 +602,8 @@ static uint32_t count_rows (const struct forest *f, uint32_t rank, unsigned dept
     return n <= RANKS_ROWS ? n : RANKS_ROWS + 1;
 }
 
-/* The largest depth whose ranks fit, but at least one level. */
+/* Return the largest depth whose ranks fit into RANKS_ROWS. It is at least one level, even if that level does not fit.
+ */
 static unsigned find_depth (const struct forest *f, uint32_t rank, unsigned depth)
 {
     unsigned d = depth > 0 ? 1 : 0;
@@ -650,7 +652,7 @@ static json_t *row_new (const struct forest *f, uint32_t rank, bool folded, doub
                       "below", below_new (&f->below[rank]));
 }
 
-/* Returns how many ranks did not fit, without those below them. */
+/* Returns how many ranks did not fit; ranks below a rank that did not fit are not counted. */
 static json_int_t add_rows (const struct forest *f, json_t **list, uint32_t rank, unsigned depth, double now_s)
 {
     json_int_t left_out = 0;

@@ -48,7 +48,7 @@ static void tell (struct live_ranks *r, uint32_t rank, const char *info, long id
     json_decref (overlay);
 }
 
-/* 0 has 1 and 2, 1 has 3 and 4. */
+/* Rank 0 has the children 1 and 2, rank 1 has the children 3 and 4. */
 static const char five[] = "{\"size\":5,\"rank\":0,\"children\":[{\"rank\":1,\"children\":[{\"rank\":3},{\"rank\":4}]},"
                            "{\"rank\":2}]}";
 static const char active[] = "{\"state\":\"active\",\"served_by\":3,\"generator\":7,\"timestamp_ms\":\"1000\","

@@ -35,11 +35,11 @@ struct tree_watch {
     bool on;
     idt_watcher_t *second, *soon;
     LIST_HEAD (, watch_question) questions; /* empty: no poll is running */
-    bool again;                             /* something happened during the poll */
-    bool surveyed;                          /* it has asked for more than the topology */
-    bool stale;                             /* the topology must be asked for: it may have changed */
+    bool again;                             /* a poll is due as soon as the running one has ended */
+    bool surveyed;                          /* the poll has requested more than the topology */
+    bool stale;                             /* the topology may have changed, so the next poll requests it */
     idt_future_t *log;
-    char failed[200]; /* of the running poll; empty: no failure */
+    char failed[200]; /* why the running poll failed; empty: no failure */
     struct tree_news news;
 };
 
@@ -54,7 +54,7 @@ static void fail (struct tree_watch *w, const char *why)
 {
     if (!w->failed[0]) {
         snprintf (w->failed, sizeof (w->failed), "%s", why);
-        utf8_clean (w->failed, strlen (w->failed)); /* it may be cut, and is sent as JSON */
+        utf8_clean (w->failed, strlen (w->failed)); /* the text may be cut inside a character, but is sent as JSON */
     }
     w->stale = true;
 }
@@ -105,7 +105,9 @@ static void take (struct tree_watch *w, const struct watch_question *q, json_t *
     }
 }
 
-/* If a single rank does not answer, the metrics of the whole tree show that. */
+/* Take the failure of a request. If a single rank does not answer, nothing is done here, because the metrics of the
+ * whole tree show it.
+ */
 static void take_failure (struct tree_watch *w, const struct watch_question *q)
 {
     int errnum = idt_future_errnum (q->f);
@@ -206,7 +208,9 @@ static void look (struct tree_watch *w)
         tell (w);
 }
 
-/* Log lines in quick succession delay the poll, at most to the poll of the next second. */
+/* Poll after TREE_WATCH_SOON_MS. Each further log line delays this poll again, but the poll of the next second comes in
+ * any case.
+ */
 static void look_soon (struct tree_watch *w)
 {
     if (!LIST_EMPTY (&w->questions))
@@ -217,7 +221,7 @@ static void look_soon (struct tree_watch *w)
     }
 }
 
-/* The first poll learned only the topology. */
+/* If the poll was the first one, it learned only the topology: poll again now. */
 static void look_ended (struct tree_watch *w)
 {
     w->news.looks++;
@@ -249,7 +253,8 @@ static void log_cb (idt_future_t *f, void *arg)
 {
     struct tree_watch *w = arg;
 
-    if (idt_future_errnum (f) != 0) { /* follow again in the next second: possibly another instance */
+    if (idt_future_errnum (f)
+        != 0) { /* follow_log () follows the log again in the next second, possibly that of another instance */
         idt_future_destroy (f);
         w->log = NULL;
         w->stale = true;
@@ -262,8 +267,8 @@ static void log_cb (idt_future_t *f, void *arg)
         look_soon (w);
 }
 
-/* Brokers log changes of the tree, and rank 0 has all log lines. Once followed, the log is followed until the
- * connection ends, because a broker cannot stop it earlier.
+/* Brokers log changes of the tree, and rank 0 has all log lines. The log is followed until the connection ends, because
+ * no request makes a broker stop earlier.
  */
 static void follow_log (struct tree_watch *w)
 {
@@ -304,7 +309,7 @@ void tree_watch_begin (struct tree_watch *w)
     look (w);
 }
 
-/* A running poll ends without a callback. */
+/* If a poll is running, it ends without a callback. */
 void tree_watch_end (struct tree_watch *w)
 {
     struct watch_question *q;

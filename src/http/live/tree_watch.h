@@ -3,8 +3,8 @@
 
 /* tree_watch.h - poll an instance once a second, and soon after a log line
  *
- * A poll asks for the metrics of the whole tree, and sends requests to at most TREE_WATCH_RANKS ranks. In larger
- * instances the ranks take turns, but ranks that have probably changed are asked first.
+ * A poll requests the metrics of the whole tree, and sends further requests to at most TREE_WATCH_RANKS ranks. In
+ * larger instances the ranks take turns, but ranks that have probably changed come first.
  */
 #ifndef HTTP_LIVE_TREE_WATCH_H
 #define HTTP_LIVE_TREE_WATCH_H
@@ -14,7 +14,7 @@
 #include "http/live/ranks.h"
 #include "libutil/text.h"
 
-#define TREE_WATCH_RANKS 256 /* ranks that are asked in a poll */
+#define TREE_WATCH_RANKS 256 /* most ranks that a poll sends requests to */
 #define TREE_WATCH_ANSWER_MS 2000.
 #define TREE_WATCH_SECOND_MS 1000.
 #define TREE_WATCH_SOON_MS 50.
@@ -27,20 +27,21 @@ struct tree_watch_ops {
     void (*logged) (void *arg, const struct logline *l);
 };
 
-/* The watch is idle until it is begun. 'h' and 'ranks', which gets the answers, are borrowed. NULL with errno ENOMEM.
+/* The watch does nothing until tree_watch_begin (). 'ranks' gets the answers. 'h' and 'ranks' are borrowed. Returns
+ * NULL with errno ENOMEM.
  */
 struct tree_watch *tree_watch_create (idt_t *h, struct live_ranks *ranks, const struct tree_watch_ops *ops, void *arg);
 void tree_watch_destroy (struct tree_watch *w);
 
-/* Start and stop polling; the first poll begins immediately. A second call has no effect. */
+/* Start and stop polling. The first poll begins immediately. A second call of the same function has no effect. */
 void tree_watch_begin (struct tree_watch *w);
 void tree_watch_end (struct tree_watch *w);
 
-/* What is no rank's; borrowed until the next poll. */
+/* What polls learned about the instance as a whole; borrowed until the next poll. */
 struct tree_news {
     uint64_t looks;    /* how many polls have ended */
-    char error[200];   /* why the last poll failed; "": it succeeded */
-    char *instance;    /* its name; NULL: it has no name, or the name is not known */
+    char error[200];   /* why the last poll failed; "": it did not fail */
+    char *instance;    /* the instance's name; NULL: it has no name, or the name is not known */
     json_t *watermark; /* NULL: not known */
 };
 const struct tree_news *tree_watch_news (const struct tree_watch *w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tree_watch_test.c - the requests to a broker while there are readers */
+/* tree_watch_test.c - the requests that a broker gets while there are readers */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

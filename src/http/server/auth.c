@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* auth.c - decide which clients have access; the token, the server's certificate, and the authorities of clients' */
+/* auth.c - decide which clients have access; read the token, the server's certificate, and the certificates of the
+ * authorities that sign clients' certificates
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -80,7 +82,7 @@ static gnutls_datum_t datum (char *text)
     return (gnutls_datum_t){ (unsigned char *)text, (unsigned)strlen (text) };
 }
 
-/* Checked here, because libmicrohttpd would not report what is wrong. */
+/* Check the files here, because libmicrohttpd would not report what is wrong with them. */
 static int check (const struct tls *t, const char *certificate, const char *authorities, idt_error_t *errp)
 {
     gnutls_certificate_credentials_t c;
@@ -153,7 +155,9 @@ char *auth_token (const char *path, idt_error_t *errp)
 
 /* --- access --------------------------------------------------------- */
 
-/* The time depends only on the length of the received text, so that it reveals nothing about the token. */
+/* Compare a token. The time that this takes depends only on the length of the received text, so the time reveals
+ * nothing about the token.
+ */
 static bool is_token (const char *token, const char *header)
 {
     size_t len = strlen (token), i = 0;
@@ -166,7 +170,7 @@ static bool is_token (const char *token, const char *header)
     return differs == 0 && i == len;
 }
 
-/* Names of this host that a page from another host cannot have in its address. */
+/* Whether the request names this host by a name that a page of another host cannot have in its address. */
 static bool is_here (const struct framing *f)
 {
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
@@ -181,7 +185,7 @@ static bool is_here (const struct framing *f)
     return false;
 }
 
-/* Whether the page was served by this server. */
+/* Whether this server sent the page that made the request. */
 static bool is_own (const struct auth *door, const char *origin, const struct framing *f)
 {
     const char *http = door->tls.certificate ? "https://" : "http://";
@@ -190,7 +194,7 @@ static bool is_own (const struct auth *door, const char *origin, const struct fr
            && memcmp (origin + strlen (http), f->host, f->host_size) == 0;
 }
 
-/* Whether the peer of a gnutls session sent a client certificate that an authority signed. */
+/* Whether the peer of a gnutls session sent a client certificate that one of the authorities signed. */
 static bool is_client (void *session)
 {
     gnutls_typed_vdata_st purpose = { GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT, 0 };
@@ -221,9 +225,11 @@ static bool refuse (const struct auth *door, struct exchange *x)
     return false;
 }
 
-/* A browser sends its certificate, and connects to a loopback address, for any page. So without a token, requests from
- * pages of other servers are refused, and requests that use another name for this host, because a certificate cannot
- * detect those.
+/* Decide whether the client has access. Static files need neither a token nor a certificate if one of these is required
+ * otherwise. A browser sends its certificate, and connects to a loopback address, for the pages of any server. So
+ * without a token, requests that pages of other servers make are refused. On a loopback address without certificates,
+ * requests that use another name for this host are refused, too: with such a name, a page of another server would count
+ * as one of this server.
  */
 bool auth_lets_in (const struct auth *door, struct exchange *x)
 {

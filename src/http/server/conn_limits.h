@@ -3,8 +3,9 @@
 
 /* conn_limits.h - time limits of connections; no I/O
  *
- * libmicrohttpd ends a connection without traffic. A connection that transfers a byte now and then would stay forever,
- * so a request must be complete after CONN_LIMITS_ASK_MS, and its answer must be read after CONN_LIMITS_TAKE_MS.
+ * libmicrohttpd ends a connection without traffic. But a connection that transfers a byte now and then would stay
+ * forever. So a client must send its whole request within CONN_LIMITS_ASK_MS, and must read the whole answer within
+ * CONN_LIMITS_TAKE_MS.
  */
 #ifndef HTTP_SERVER_CONN_LIMITS_H
 #define HTTP_SERVER_CONN_LIMITS_H
@@ -19,19 +20,21 @@
 
 enum guest_card { GUEST_NOT_SEEN, GUEST_GOOD, GUEST_BAD };
 
-/* The state of a connection: it waits for the server, sends a request, or reads the answer. */
+/* The state of a connection: its request waits for the server, the client sends a request, or the client reads the
+ * answer.
+ */
 enum guest_turn { GUEST_WAITS, GUEST_ASKS, GUEST_TAKES, GUEST_TURNS };
 
 struct guest {
     TAILQ_ENTRY (guest) link;
     enum guest_turn turn;
     uint64_t since_ms;
-    int fd;               /* its socket */
-    enum guest_card card; /* whether its certificate is valid; checked once */
+    int fd;               /* socket of the connection */
+    enum guest_card card; /* whether the client's certificate is valid; checked only once */
 };
 
 struct conn_limits {
-    TAILQ_HEAD (guest_list, guest) turns[GUEST_TURNS]; /* the one that has been in its state for longest is first */
+    TAILQ_HEAD (guest_list, guest) turns[GUEST_TURNS]; /* one list for each state; longest in the state first */
 };
 
 static inline void conn_limits_init (struct conn_limits *g)
@@ -40,7 +43,7 @@ static inline void conn_limits_init (struct conn_limits *g)
         TAILQ_INIT (&g->turns[i]);
 }
 
-/* A connection begins, changes its state, ends. */
+/* Add a connection, change its state, remove it. */
 static inline void conn_limits_add (struct conn_limits *g, struct guest *guest, int fd, uint64_t now_ms)
 {
     *guest = (struct guest){ .fd = fd, .turn = GUEST_ASKS, .since_ms = now_ms };
@@ -68,7 +71,9 @@ static inline struct guest *conn_limits_first_late (struct conn_limits *g, enum 
     return guest && guest->since_ms <= since_ms ? guest : NULL;
 }
 
-/* A connection whose time is over, each only once. NULL if no connection is late. */
+/* Return a connection whose time is over, or NULL if no connection is late. Each late connection is returned only once,
+ * because its state becomes GUEST_WAITS.
+ */
 static inline struct guest *conn_limits_late (struct conn_limits *g, uint64_t now_ms)
 {
     struct guest *guest = now_ms > CONN_LIMITS_ASK_MS

@@ -8,8 +8,8 @@
 
 #define MAX_HEADER 1024
 
-/* A header that is read like by a lenient parser: in place, with 0 for each blank, colon and end of line, and lines
- * that end with a lone LF.
+/* A header as a lenient parser leaves it: in place, with a 0 byte for each blank, colon and end of line. A lone LF ends
+ * a line, too.
  */
 struct parser {
     struct framing f;
@@ -46,7 +46,7 @@ static void read_fields (struct parser *p, char *at)
     }
 }
 
-/* Returns the status; 'p' has the other results. */
+/* Returns the status of framing_end (). All other results are in 'p'. */
 static unsigned read_header (struct parser *p, const char *header, bool in_place, idt_error_t *errp)
 {
     *p = (struct parser){ .text = "" };

@@ -13,10 +13,10 @@
 #define CRLF 2         /* bytes */
 #define VERSION_SIZE 8 /* HTTP/1.1 */
 #define BLANKS " \t"
-#define EXACT 2           /* as specific as a type without parameters */
-#define MOST_PARAMETERS 8 /* parameters of a range that are counted */
+#define EXACT 2           /* a type that equals the range's type is as specific as EXACT */
+#define MOST_PARAMETERS 8 /* most parameters of a range that count for how specific it is */
 
-/* True for versions after 0.9.77. */
+/* Versions after 0.9.77 can refuse malformed headers. */
 bool framing_parser_is_strict (const char *version)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -39,7 +39,7 @@ static bool is_alnum (char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* RFC 9110, 5.6.2: the characters of methods and field names */
+/* The characters of methods and field names (RFC 9110, 5.6.2). */
 static bool is_token (const char *s, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -48,13 +48,13 @@ static bool is_token (const char *s, size_t size)
     return size > 0;
 }
 
-/* Other parsers would end a line or a text at a control character. Bytes from 0x80 on are letters. */
+/* Other parsers would end a line or a text at a control character. Bytes from 0x80 on are letters here. */
 static bool is_control (char c)
 {
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* RFC 9110, 5.5 */
+/* The characters of the value of a field (RFC 9110, 5.5). */
 static bool is_value (const char *s, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -77,7 +77,9 @@ static bool is_text (const char *text, const char *s, size_t size)
     return strlen (text) == size && strncasecmp (text, s, size) == 0;
 }
 
-/* Blanks and tabs around a value are not part of it (RFC 9112, 5.1); some parsers keep those behind it. */
+/* Return the size without blanks and tabs at the end. Blanks and tabs around a value are not part of the value (RFC
+ * 9112, 5.1), but some parsers keep those at its end.
+ */
 static size_t trim (const char *s, size_t size)
 {
     while (size > 0 && (s[size - 1] == ' ' || s[size - 1] == '\t'))
@@ -100,7 +102,9 @@ static size_t scheme_size (const char *target, size_t size)
     return 0;
 }
 
-/* Clients that use this server as a proxy send the whole address, which then determines the host (RFC 9112, 3.2.2). */
+/* A client that uses this server as a proxy sends the whole address as the target. The address then determines the host
+ * (RFC 9112, 3.2.2).
+ */
 void framing_target (struct framing *f, const char *target, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -174,7 +178,7 @@ static void take_length (struct framing *f, const char *value, size_t size)
         framing_spoil (f, "its Content-Length is not a number of 64 bits");
 }
 
-/* If a field is repeated, one parser may use the first and another the last. */
+/* Refuse a field that is repeated, because one parser may use the first value and another parser the last one. */
 static void take_once (struct framing *f, unsigned bit)
 {
     if (f->seen & bit)
@@ -246,14 +250,14 @@ unsigned framing_end (struct framing *f, const char *end, idt_error_t *errp)
     return f->length > 0 ? fail_body (errp, f->length) : 0;
 }
 
-/* --- Accept -------------------------------------------------------------------------------------
+/* --- Accept -----
  *
  *     Accept      = [ range *( "," range ) ]
  *     range       = ( "*" "/" "*" | type "/" "*" | type "/" subtype ) *( ";" name "=" value ) [ ";" "q" "=" weight ]
  *     weight      = ( "0" [ "." 0*3DIGIT ] ) | ( "1" [ "." 0*3"0" ] )
  *
- * A range does not match an offered type if it has a parameter of the type with another value. A parameter that the
- * type does not have, such as one that was defined later, is ignored.
+ * If a range and an offered type have the same parameter with different values, the range does not match the type. A
+ * parameter of the range that the type does not have is ignored, because it may have been defined later.
  */
 
 struct slice {
@@ -282,7 +286,9 @@ static struct slice trim_blanks (struct slice a)
     return a;
 }
 
-/* The text before the next 'c' outside of quotes; '*rest' is then the text behind it, with s NULL at the end. */
+/* Return the text before the next 'c' outside of quotes, or all if there is none. '*rest' becomes the text behind that
+ * 'c'; its 's' is NULL if there was no 'c'.
+ */
 static struct slice split (struct slice *rest, char c)
 {
     struct slice part = *rest;
@@ -310,7 +316,7 @@ static struct slice unquote (struct slice value)
     return value;
 }
 
-/* Thousandths; -1 if it is malformed. */
+/* Return a weight in thousandths, or -1 if it is malformed. */
 static int read_weight (struct slice s)
 {
     int q = 0, unit = 1000;
@@ -328,7 +334,7 @@ static int read_weight (struct slice s)
 
 /* --- one range --------------------------------------------------------- */
 
-/* -1 if the range has another type. */
+/* Return how specific the type of the range is: 0, 1 or EXACT. Returns -1 if the offered type is another one. */
 static int match_name (struct slice range, struct slice type)
 {
     struct slice of = { type.s, strcspn (type.s, "/") + 1 };
@@ -341,7 +347,7 @@ static int match_name (struct slice range, struct slice type)
                                                                                                                 : -1;
 }
 
-/* Whether the type has the parameter with another value. */
+/* Whether the type has a parameter of this name with another value. */
 static bool differs (struct slice parameters, struct slice name, struct slice value)
 {
     while (parameters.s) {
@@ -353,8 +359,8 @@ static bool differs (struct slice parameters, struct slice name, struct slice va
     return false;
 }
 
-/* How specifically the range matches; '*q' is its weight, 1000 by default. -1 if it does not match or breaks the
- * grammar.
+/* Return how specific the range is. '*q' becomes its weight, 1000 by default. Returns -1 if the range does not match or
+ * breaks the grammar.
  */
 static int match (struct slice range, const char *offered, int *q)
 {
@@ -369,7 +375,9 @@ static int match (struct slice range, const char *offered, int *q)
             return -1;
         value = trim_blanks (value);
         if (slice_is_text (name, "q"))
-            return (*q = read_weight (value)) < 0 ? -1 : specific * MOST_PARAMETERS + count; /* extensions follow */
+            return (*q = read_weight (value)) < 0
+                       ? -1
+                       : specific * MOST_PARAMETERS + count; /* behind the weight are only extensions */
         if (differs (parameters, name, value))
             return -1;
         count += name.len > 0 && count < MOST_PARAMETERS - 1;

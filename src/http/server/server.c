@@ -3,8 +3,8 @@
 
 /* server.c - an HTTP server on one thread
  *
- * libmicrohttpd runs before the reactor sleeps, never within a callback for the broker's answers. Such callbacks resume
- * requests, and the next run sends the answers.
+ * libmicrohttpd runs before the reactor sleeps, and never within a callback for an answer of the broker. Such a
+ * callback resumes a request, and the next run of libmicrohttpd sends the answer.
  */
 #include "config.h"
 
@@ -25,24 +25,25 @@
 #include "libutil/errprintf.h"
 
 #define LATE_MS 5000.
-#define LAST_RUNS 64 /* runs at the end, for clients that read their answer immediately */
+#define LAST_RUNS 64 /* most runs when the server ends: clients that read immediately still get their answer */
 #define MEMORY 16384 /* bytes for a connection's headers and output */
 #define ENDS "this server ends"
 #define CONNECTION_S 30 /* a connection without traffic ends after this time */
 #define POLICY "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 #define BLOCK 8192 /* largest part of a stream that is passed on in one call */
 
-/* Newer libraries refuse malformed headers if they are set to (server.strict). Older ones accept most of them, but
- * leave a header at its original place, so that 'framing' can check it.
+/* Newer libraries refuse malformed headers if option CLIENT_DISCIPLINE is set, which it is with server.strict. Older
+ * libraries accept most of these headers. But they leave a header at its place in memory, so that 'framing' can check
+ * it.
  */
-#define CLIENT_DISCIPLINE 38 /* number of the option, which older headers do not have */
+#define CLIENT_DISCIPLINE 38 /* number of this option; the headers of older libraries do not have it */
 #if MHD_VERSION >= 0x00097701
 _Static_assert(MHD_OPTION_CLIENT_DISCIPLINE_LVL == CLIENT_DISCIPLINE, "the library keeps its option numbers");
 #endif
 
-/* Inserted before all fields of a request: a parser that is not strict uses the first Content-Length, and sends two
- * answers if it is not a number. With this field it only reads bodies that are chunked; requests with a body are
- * refused.
+/* The value of a Content-Length that is inserted before all fields of a request. A library that is not strict uses the
+ * first Content-Length; if it is not a number, that library sends two answers. With this field before it, such a
+ * library reads only bodies that are chunked. The server refuses requests with a body.
  */
 static const char no_body[] = "0";
 
@@ -56,7 +57,7 @@ struct server {
     struct conn_limits guests;
     uint64_t now_ms; /* time of this turn of the reactor */
     struct room room;
-    bool ends;   /* the server ends: no answers are sent */
+    bool ends;   /* the server ends: new requests are refused with 503 */
     bool strict; /* the library refuses malformed headers */
     LIST_HEAD (, exchange) exchanges;
 };
@@ -80,7 +81,9 @@ static const char *reason (unsigned status)
     return "Internal Server Error";
 }
 
-/* A proxy that compresses a stream would hold it back until it has enough data, so this forbids it. */
+/* A proxy that compresses a stream would hold the stream back until it has enough data. So no-transform forbids proxies
+ * to change a stream.
+ */
 static const char *cache_control (const struct exchange *x)
 {
     return x->streams ? "no-store, no-transform" : x->resource ? "no-cache" : "no-store";
@@ -92,7 +95,7 @@ static void add_headers (const struct exchange *x, struct MHD_Response *r)
     MHD_add_response_header (r, "Cache-Control", cache_control (x));
     if (x->streams)
         MHD_add_response_header (r, "X-Accel-Buffering",
-                                 "no"); /* for nginx, which would otherwise wait until a buffer is full */
+                                 "no"); /* without this, nginx would wait until a buffer is full */
     MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
     if (x->resource) {
         MHD_add_response_header (r, "ETag", x->resource->etag);
@@ -139,7 +142,7 @@ static struct MHD_Response *create_response (struct exchange *x)
     return x->text ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE) : NULL;
 }
 
-/* Queue the answer, which is ready. Returns false if there is no memory: then the connection must end. */
+/* Queue the answer, which is ready. Returns false if memory is short; the caller must then end the connection. */
 static bool queue_answer (struct exchange *x)
 {
     struct MHD_Response *r = create_response (x);
@@ -220,7 +223,7 @@ void exchange_fail (struct exchange *x, unsigned status, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (detail, sizeof (detail), fmt, ap);
     va_end (ap);
-    errprintf (&error, "%s", detail); /* converts it to text that JSON accepts */
+    errprintf (&error, "%s", detail); /* errprintf () makes it text that JSON accepts */
     reply_json (x, status, "application/problem+json",
                 json_pack ("{s:s s:s s:i s:s}", "type", "about:blank", "title", reason (status), "status", (int)status,
                            "detail", error.text));
@@ -255,7 +258,9 @@ void exchange_reply_resource (struct exchange *x)
     x->ready = true;
 }
 
-/* A response to HEAD has no body, but libmicrohttpd would send the end of its chunks and corrupt the connection. */
+/* A response to HEAD must have no body, so it gets an empty text. For a stream, libmicrohttpd would send the chunk that
+ * marks the end, and the client would take this chunk for the next answer.
+ */
 void exchange_stream (struct exchange *x, const char *type, exchange_read_f *read)
 {
     x->streams = true;
@@ -338,14 +343,14 @@ static void turn_to (struct server *s, struct exchange *x, enum guest_turn turn)
         conn_limits_turn (&s->guests, x->guest, turn, s->now_ms);
 }
 
-/* MHD_NO ends the connection. */
+/* Queue the answer. Returns MHD_NO if memory is short: libmicrohttpd then ends the connection. */
 static enum MHD_Result answer (struct server *s, struct exchange *x)
 {
     turn_to (s, x, x->read ? GUEST_WAITS : GUEST_TAKES);
     return queue_answer (x) ? MHD_YES : MHD_NO;
 }
 
-/* A client that uses this server as a proxy sends the whole address. */
+/* Return the path of a URL. A client that uses this server as a proxy sends the whole address. */
 static const char *path_of (const struct exchange *x, const char *url)
 {
     const char *host = x->framing.absolute ? strstr (url, "://") : NULL;
@@ -371,7 +376,7 @@ static struct exchange *exchange_create (struct server *s, struct MHD_Connection
     return x;
 }
 
-/* Called with each request line before it is decoded. Returns the value that request_cb () gets in '*state'. */
+/* libmicrohttpd calls this with each target before it decodes it. request_cb () gets the returned value in '*state'. */
 static void *target_cb (void *cls, const char *target, struct MHD_Connection *c)
 {
     struct exchange *x = exchange_create (cls, c, target ? target : "");
@@ -401,7 +406,7 @@ static enum MHD_Result field_cb (void *cls, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-/* The header is complete. Returns false if the request was refused. */
+/* Check the header, which is complete. Returns false if the request was refused. */
 static bool begin (const struct server *s, struct exchange *x, const char *url, const char *method, const char *version)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info (x->connection,
@@ -419,13 +424,17 @@ static bool begin (const struct server *s, struct exchange *x, const char *url, 
     return status == 0;
 }
 
-/* A text that decodes to a NUL would end there, so it stays encoded, which matches no name and no value. */
+/* A text that contains an encoded NUL would end there after decoding. So such a text stays encoded; it then equals no
+ * name and no value.
+ */
 static size_t unescape_cb (void *cls, struct MHD_Connection *c, char *text)
 {
     return strstr (text, "%00") ? strlen (text) : MHD_http_unescape (text);
 }
 
-/* Called when the headers are complete, with each part of the body, at its end, and again after a resume. */
+/* libmicrohttpd calls this when the header is complete, with each part of the body, at the end of the body, and again
+ * after a request was resumed.
+ */
 static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const char *url, const char *method,
                                    const char *version, const char *data, size_t *size, void **state)
 {
@@ -433,10 +442,10 @@ static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const ch
     struct exchange *x = *state;
 
     if (!x)
-        return MHD_NO; /* there was no memory */
+        return MHD_NO; /* target_cb () had no memory */
     if (!x->method)
         return begin (s, x, url, method, version) ? MHD_YES : answer (s, x);
-    if (*size > 0) { /* refused after it is complete */
+    if (*size > 0) { /* drop the body; the request is refused when the body is complete */
         x->body += *size;
         *size = 0;
         return x->body <= FRAMING_MAX_BODY ? MHD_YES : MHD_NO;
@@ -476,7 +485,7 @@ static void connection_cb (void *cls, struct MHD_Connection *c, void **state, en
     *state = NULL;
 }
 
-/* libmicrohttpd notices the shutdown of these connections and closes them. */
+/* Shut down late connections. libmicrohttpd notices this and closes them. */
 static void late_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct server *s = arg;
@@ -488,7 +497,7 @@ static void late_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- the reactor --------------------------------------------------------- */
 
-/* libmicrohttpd reports in how many ms it needs to run: now, later, or not at all. */
+/* Run libmicrohttpd. It returns in how many ms it must run again at the latest; 0: immediately. */
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct server *s = arg;
@@ -508,7 +517,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* The work is done before the reactor sleeps. */
+/* This callback only wakes the reactor: prepare_cb () does the work before the reactor sleeps again. */
 static void awake_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
@@ -535,7 +544,7 @@ static int watch (struct server *s)
 
 /* --- life --------------------------------------------------------- */
 
-/* Without the library's own log, because clients could fill it. */
+/* The library's own log stays off, because clients could fill it. */
 static struct MHD_Daemon *start (struct server *s)
 {
     const struct tls *tls = &s->conf.door.tls;
@@ -597,8 +606,8 @@ static void answer_all (struct server *s)
         MHD_run (s->daemon);
 }
 
-/* Answer waiting requests first, then the pipelined ones behind them: no request may be suspended when the daemon
- * stops.
+/* First answer the waiting requests, then the pipelined requests behind them, because no request may be suspended when
+ * the daemon stops.
  */
 void server_destroy (struct server *s)
 {

@@ -3,10 +3,10 @@
 
 /* server.h - an HTTP server on one thread: requests are answered immediately or later
  *
- * libmicrohttpd reads and writes; the reactor waits for its sockets and for everything else.
+ * libmicrohttpd reads and writes. The reactor waits for libmicrohttpd's sockets and for everything else.
  *
- * Each request is answered exactly once: with exchange_reply (), exchange_fail (), exchange_stream () or a resource,
- * immediately or later. Until then it is suspended, which needs no thread.
+ * Each request is answered exactly once, immediately or later: with exchange_reply (), exchange_fail (),
+ * exchange_stream () or exchange_reply_resource (). Until then the request is suspended, which needs no thread.
  */
 #ifndef HTTP_SERVER_SERVER_H
 #define HTTP_SERVER_SERVER_H
@@ -26,34 +26,36 @@
 
 /* --- static files --------------------------------------------------------- */
 
-/* Static files are compiled in: embed.sh writes resource.c for the files that Makemodule.am lists. Each client that can
- * connect may read them, with or without a token.
+/* Static files are compiled into the program: embed.sh writes resource.c for the files that Makemodule.am lists. Each
+ * client that can connect may read them without a token or a certificate.
  */
 struct resource {
     const char *path, *type;
-    const char *etag; /* with quotes */
+    const char *etag; /* the entity tag, with its quotes */
     const unsigned char *bytes;
     size_t size;
 };
 
-/* NULL if no resource is at this path. */
+/* Return the resource at 'path'; NULL if there is none. */
 const struct resource *resource_find (const char *path);
 
 /* --- a request and its answer --------------------------------------------------------- */
 
-#define EXCHANGE_WAIT_MS 5000. /* for the broker */
+#define EXCHANGE_WAIT_MS 5000. /* how long a request waits for an answer of the broker */
 #define EXCHANGE_SMALL 1024    /* bytes: an answer up to this size is always accepted */
 
 struct MHD_Connection;
 struct exchange;
 
-/* Bytes of all answers that clients have not read yet, and their limit, which does not apply to small ones. */
+/* The bytes of all answers that clients have not read yet, and the limit of these bytes. Answers of at most
+ * EXCHANGE_SMALL bytes are accepted above the limit, too.
+ */
 struct room {
     size_t held, max;
 };
 
-/* Write up to 'size' bytes of the stream. Returns 0 if there is nothing yet; exchange_resume () makes the server call
- * this again.
+/* Write up to 'size' bytes of the stream to 'buf'. Returns their number; 0 if the stream has no new bytes yet. In this
+ * case the server calls the function again after exchange_resume ().
  */
 typedef size_t exchange_read_f (struct exchange *x, char *buf, size_t size);
 
@@ -61,67 +63,72 @@ typedef size_t exchange_read_f (struct exchange *x, char *buf, size_t size);
 struct exchange {
     LIST_ENTRY (exchange) link;
     struct MHD_Connection *connection;
-    struct guest *guest; /* of its connection; NULL: there was no memory */
+    struct guest *guest; /* state of the connection; NULL: there was no memory */
     struct room *room;
-    const char *target; /* as sent, and its size */
+    const char *target; /* the target as the client sent it, and its size */
     size_t target_size;
     struct framing framing;
-    const char *url, *method; /* NULL: the header is not complete */
+    const char *url, *method; /* NULL: the header is not complete yet */
     size_t body;              /* bytes of the body received so far */
-    bool suspended;           /* it waits for the answer, or for more of a stream */
-    bool last;                /* the connection ends with the answer */
+    bool suspended;           /* it waits for its answer, or for more bytes of its stream */
+    bool last;                /* the connection must end after this answer */
     bool ready;               /* the members below hold the answer */
     unsigned status;
     const char *type;
     char *text;                      /* owned */
-    size_t held;                     /* bytes of 'text' that count for 'room' */
-    const char *allow;               /* methods, for status 405 */
+    size_t held;                     /* bytes of 'text' that are counted in 'room' */
+    const char *allow;               /* the allowed methods, for status 405 */
     const struct resource *resource; /* the requested resource; NULL: none */
-    bool streams;                    /* the answer is a stream, or would be one for GET */
+    bool streams;                    /* the answer is a stream; for HEAD: that of GET would be one */
     exchange_read_f *read;           /* source of the stream; NULL: not a stream */
     bool over;                       /* end of the stream */
-    /* used by the function that answers */
+    /* for the function that answers the request */
     idt_future_t *f;                    /* the request to the broker */
-    void *state;                        /* exchange_state_new () */
+    void *state;                        /* what exchange_state_new () returned */
     void (*leave) (struct exchange *x); /* called when the request ends; may be NULL */
 };
 
-/* Allocate 'size' zero bytes for the function that answers; they are freed with the exchange. NULL: no memory, and the
- * request was answered with an error.
+/* Allocate 'size' zero bytes for the function that answers the request; they are freed with the exchange. Returns NULL
+ * if memory is short; the request was then answered with an error.
  */
 void *exchange_state_new (struct exchange *x, size_t size);
 
-/* A parameter of the URL ("" if it has no '='), or a header. NULL if it does not exist. */
+/* Return a parameter of the URL ("" if it has no '='), or a field of the header; NULL if the request does not have it.
+ */
 const char *exchange_parameter (const struct exchange *x, const char *name);
 const char *exchange_header (const struct exchange *x, const char *name);
 
-/* The index of the media type, of 'n' (the default first), that the client prefers by its Accept fields. */
+/* Return the index of the media type that the client prefers by its Accept fields. 'n' types are offered; the default
+ * is first.
+ */
 size_t exchange_wants (const struct exchange *x, const char *const *types, size_t n);
 
-/* Ask the broker: 'cb' is called with the answer or an error in x->f. If the request cannot be sent, the exchange is
- * answered with an error.
+/* Wait for the broker's answer: 'cb' is called with 'f', which holds the answer or an error, and is stored in x->f. If
+ * the request could not be sent ('f' NULL), the exchange is answered with an error.
  */
 void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
 
 /* --- answers --------------------------------------------------------- */
 
-/* 'text' is owned by the exchange afterwards (NULL: there was no memory); 'type' is static. */
+/* Answer with 'text', which is then owned by the exchange (NULL: there was no memory). 'type' is static. */
 void exchange_reply (struct exchange *x, unsigned status, const char *type, char *text);
-void exchange_reply_json (struct exchange *x, unsigned status, json_t *o); /* takes the reference; NULL as above */
+void exchange_reply_json (struct exchange *x, unsigned status, json_t *o); /* steals 'o'; NULL: there was no memory */
 
-/* A line of JSON that the caller frees; takes the reference of 'o'. NULL: 'o' is NULL, or no memory. */
+/* Return a line of JSON, which the caller frees. Steals 'o'. Returns NULL if 'o' is NULL or memory is short. */
 char *exchange_json_text (json_t *o);
 
 /* Answer with a problem document (RFC 9457). */
 void exchange_fail (struct exchange *x, unsigned status, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
-/* Like exchange_fail () for an error of the broker: EAGAIN and other temporary errors are 503. */
+/* Like exchange_fail (), for an error of a request to the broker: the status is 500 for EPROTO, EOVERFLOW and EINVAL,
+ * and 503 for all other errors.
+ */
 void exchange_fail_errno (struct exchange *x, int errnum, const char *text);
 
-/* Send x->resource, or 304 to a client that has it already. */
+/* Send x->resource, or status 304 to a client that has this resource already. */
 void exchange_reply_resource (struct exchange *x);
 
-/* Answer with what 'read' returns, until the server ends. */
+/* Answer with a stream of the bytes that 'read' returns. The stream ends when the server ends. */
 void exchange_stream (struct exchange *x, const char *type, exchange_read_f *read);
 void exchange_resume (struct exchange *x);
 
@@ -131,19 +138,21 @@ struct server_conf {
     int fd;           /* listening socket; owned by the server after success */
     struct auth door; /* its texts are borrowed */
     uint32_t max_connections;
-    size_t max_answers; /* bytes of all answers that clients have not read yet, without small ones */
+    size_t max_answers; /* limit of 'room': bytes of answers that clients have not read */
 };
 
-/* Called with each complete request; this function, or one that it starts, answers. */
+/* Called with each complete request. This function answers the request, or arranges that it is answered later. */
 typedef void server_run_f (struct exchange *x, void *arg);
 
 struct server;
 
-/* NULL with errno set and 'errp' filled. */
+/* Returns NULL with errno set and 'errp' filled. */
 struct server *server_create (idt_reactor_t *reactor, const struct server_conf *conf, server_run_f *run, void *arg,
                               idt_error_t *errp);
 
-/* Waiting requests get the answer that the server ends. No other function may answer them afterwards. */
+/* Waiting requests are answered with 503 and the reason that the server ends. No other function may answer them
+ * afterwards.
+ */
 void server_destroy (struct server *s);
 
 #endif /* HTTP_SERVER_SERVER_H */
