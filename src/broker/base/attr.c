@@ -23,7 +23,7 @@ struct attr {
     char *fallback; /* the default; NULL: none, or not known yet */
     char *origin;   /* place in a file; NULL: command line, or not set */
     int flags;
-    bool claimed; /* the broker has defined it, or code has read it */
+    bool claimed; /* the broker has defined it, or the broker or a module has read it */
     attr_check_f check;
     attr_take_f take;
     void *arg;
@@ -36,7 +36,7 @@ struct attrs {
     unsigned refs;
     struct attr **attr; /* in order of names; the objects do not move */
     size_t n, room;
-    char *asked[ASKED_MAX]; /* names that were read and do not exist */
+    char *asked[ASKED_MAX]; /* names that were read while they did not exist */
     size_t nasked;
     pthread_mutex_t lock; /* for all fields: other threads read while the broker's thread writes */
 };
@@ -76,7 +76,7 @@ void attrs_destroy (struct attrs *a)
     free (a);
 }
 
-/* The index of the first attribute whose name is not below 'name'. The caller holds the lock. */
+/* The index of the first attribute whose name is 'name' or sorts after it. The caller holds the lock. */
 static size_t place (const struct attrs *a, const char *name)
 {
     size_t from = 0, to = a->n;
@@ -106,7 +106,7 @@ static struct attr *lookup (struct attrs *a, const char *name)
     return attr;
 }
 
-/* The attribute after 'attr' (NULL: the first) in order of names. */
+/* The attribute that follows 'attr' in order of names; 'attr' NULL: the first attribute. */
 static struct attr *next (struct attrs *a, const struct attr *attr)
 {
     pthread_mutex_lock (&a->lock);
@@ -167,7 +167,7 @@ static bool make_room (struct attrs *a)
     return true;
 }
 
-/* Find the attribute, or make it. The caller holds the lock. NULL: out of memory. */
+/* Find the attribute, or make it. The caller holds the lock. NULL without memory. */
 static struct attr *find_or_add (struct attrs *a, const char *name)
 {
     struct attr *attr = find (a, name);
@@ -183,7 +183,7 @@ static struct attr *find_or_add (struct attrs *a, const char *name)
     return attr;
 }
 
-/* All values are stored by this function. */
+/* Store a value. All other functions store values by this one. */
 static int put (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
     struct attr *attr;
@@ -219,7 +219,7 @@ static bool was_asked (const struct attrs *a, const char *name)
     return false;
 }
 
-/* Remember that 'name' was read. Without memory it is not remembered. */
+/* Remember that 'name' was read. Does nothing without memory, or at ASKED_MAX names. */
 static void note_asked (struct attrs *a, const char *name)
 {
     if (a->nasked < ASKED_MAX && !was_asked (a, name) && (a->asked[a->nasked] = strdup (name)))
@@ -295,7 +295,7 @@ const char *attr_blamed (struct attrs *a, const char *text)
     return "";
 }
 
-/* Store the default of the first definition; later ones are ignored. */
+/* Store 'value' as the default, if the attribute has none yet. */
 static int set_fallback (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
     pthread_mutex_lock (&a->lock);
@@ -355,7 +355,7 @@ int attr_own (struct attrs *a, const char *name, attr_check_f may_take, attr_tak
     return 0;
 }
 
-/* Mark the attribute as claimed: the broker or a module uses it. */
+/* Mark the attribute as claimed, because the broker or a module uses it. */
 static struct attr *claim (struct attrs *a, const char *name)
 {
     struct attr *attr = find (a, name);
@@ -435,7 +435,9 @@ static const struct unit {
     double bytes;
 } size_units[] = { { "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "G", 1 << 30 } };
 
-/* Parse digits with an optional fraction and a unit; the sign, exponent and hex digits of strtod () are refused. */
+/* Parse digits with an optional fraction and a unit. strtod () also takes signs, exponents and hex digits; these are
+ * refused here.
+ */
 static int parse_size (const char *s, double *bytes)
 {
     char *end;

@@ -3,7 +3,7 @@
 
 /* hostlist.c - the host of each rank, in order, stored as runs of names, and as text
  *
- * No run is empty.
+ * Each run has at least one rank.
  */
 #include "config.h"
 
@@ -20,13 +20,13 @@
 #include "broker/base/hostlist.h"
 #include "libutil/errprintf.h"
 
-#define MAX_DIGITS 9 /* of a number; further digits at the end of a name belong to the stem */
+#define MAX_DIGITS 9 /* largest number of digits; further digits at the end of a name belong to the stem */
 
 struct number_run {
     char *stem; /* the name without its number */
-    int width;  /* width of numbers padded with zeros; 0: no number */
+    int width;  /* width of the number if it is padded with zeros; 0: the names have no number */
     uint32_t first;
-    uint32_t count; /* of ranks */
+    uint32_t count; /* number of ranks */
     bool same;      /* all ranks are on one host */
 };
 
@@ -75,8 +75,8 @@ static struct number_run *add_run (struct hostlist *hl)
     return &hl->runs[hl->n];
 }
 
-/* Whether a name has the stem and the width of a run. Numbers padded with zeros have the width of the first; others may
- * get longer.
+/* Whether a name has the stem and the width of a run. In a run of numbers padded with zeros all names have the width of
+ * the first one. Other numbers may get longer.
  */
 static bool is_alike (const struct number_run *r, const char *name, size_t stem, int digits)
 {
@@ -85,7 +85,7 @@ static bool is_alike (const struct number_run *r, const char *name, size_t stem,
     return digits == r->width || (digits > r->width && name[stem] != '0');
 }
 
-/* Add the next ranks to the run, if they fit. Returns whether they do. */
+/* Add the next ranks to the run if they continue it. Returns whether they do. */
 static bool go_on (struct number_run *r, const char *name, size_t stem, uint32_t count)
 {
     int digits = (int)strlen (name + stem);
@@ -128,7 +128,7 @@ static void put_numbers (FILE *f, const struct number_run *r)
         fprintf (f, "%s%0*" PRIu32, i > 0 ? "," : "", r->width, r->first);
 }
 
-/* Write runs of the same stem with common brackets. Returns the number of runs written. */
+/* Write the runs that have the same stem with one pair of brackets. Returns the number of runs written. */
 static size_t put_group (FILE *f, const struct number_run *r, size_t left)
 {
     size_t n = 1;

@@ -18,9 +18,9 @@
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
-#define NAME "idtree" /* name of an instance without a given one */
+#define NAME "idtree" /* name of an instance that was given no name */
 
-/* NULL: not set. */
+/* The statedir; NULL: the attribute is not set. */
 static const char *statedir_of (struct attrs *attrs)
 {
     const char *dir = attr_get (attrs, "statedir", NULL);
@@ -41,7 +41,7 @@ static int define (const struct instance *in, struct attrs *attrs, idt_error_t *
     return attr_define (attrs, "instance.name", in->name, ATTR_IMMUTABLE, errp);
 }
 
-/* Take the epoch of the statedir; an epoch that was set must agree with it. */
+/* Take the epoch of the state. If fluid.epoch was set, it must be the same. */
 static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
 {
     const char *asked = attr_get (attrs, "fluid.epoch", NULL);
@@ -60,8 +60,9 @@ static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_
 
 /* --- the folder -------------------------------------------------------------------------------------- */
 
-/* Read the state, or take over stores of an earlier version, which wrote no state file. Returns 1; 0 if the folder
- * holds neither (then '*s' is a new state); or -1 with errno set and 'errp' filled.
+/* Read the state. If there is none, but stores of an earlier version, which wrote no state file, make a state for these
+ * stores. Returns 1; 0 if the folder holds neither (then '*s' is a new state, not stored yet); or -1 with errno set and
+ * 'errp' filled.
  */
 static int read_or_adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {
@@ -80,7 +81,7 @@ static int read_or_adopt (const char *dir, struct statefile *s, struct log *log,
     return rc;
 }
 
-/* Without a statedir the state is in the rundir: use the state of an earlier life, or make it. */
+/* Without a statedir: use the state that an earlier life left in the rundir, or make one. */
 static int find_own (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {
     int rc = read_or_adopt (dir, s, log, errp);
@@ -144,7 +145,7 @@ void instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, s
     if (!dir)
         return;
     if (state_recall (dir, rank, &s, &why) < 0) {
-        if (errno == STATE_REFUSED) /* the record is a help, not a promise: a power cut may have torn it */
+        if (errno == STATE_REFUSED) /* a power cut may have damaged the record; it is not needed */
             log_printf (log, LOG_WARNING, "broker", "%s", why.text);
         return;
     }

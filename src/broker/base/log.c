@@ -52,7 +52,7 @@ struct log {
     uint32_t ring_size;
     bool with_priority;        /* stderr lines begin with their level */
     struct msglist *followers; /* requests log.dmesg that follow */
-    uint64_t lines;            /* lines received in all */
+    uint64_t lines;            /* lines received in total */
     log_forward_f forward;
     void *forward_arg;
     bool has_readers;
@@ -69,7 +69,7 @@ static int check_level (const char *value, void *arg, idt_error_t *errp)
     return is_level (value) ? 0 : errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
 }
 
-/* For log-forward-level and log-stderr-level, which may be -1 (none); log-level may not. */
+/* Check log-forward-level or log-stderr-level. These may be -1 (no lines), which log-level may not. */
 static int check_level_or_none (const char *value, void *arg, idt_error_t *errp)
 {
     if (is_level (value) || strcmp (value, "-1") == 0)
@@ -134,7 +134,7 @@ static bool has_ended (const struct log_limit *l, double now)
     return now - l->since >= LOG_LIMIT_PERIOD_S;
 }
 
-/* A period lasts until the number of its left out lines is reported, so that no number is lost. */
+/* If lines were left out, the period lasts until their number is reported, so that no number is lost. */
 bool log_limit_take (struct log_limit *l, double now)
 {
     if (l->lines == 0 || (has_ended (l, now) && l->left_out == 0))
@@ -160,7 +160,7 @@ unsigned long log_limit_left_out (struct log_limit *l, double now)
 
 /* --- lines ---------------------------------------------------------------------------------- */
 
-/* The severity of a line: its PRI divided by 8 (see log.h); LOG_INFO without a PRI. */
+/* The severity of a line: its PRI divided by 8 (log.h); LOG_INFO if the line has no PRI. */
 static int severity_of (const char *line)
 {
     int pri;
@@ -197,7 +197,7 @@ static void add (struct log *log, const char *line)
     log->lines++;
     if (severity <= log->level[LEVEL_RING]) {
         if (zlistx_size (log->ring) == log->ring_size)
-            zlistx_delete (log->ring, NULL); /* the first */
+            zlistx_delete (log->ring, NULL); /* the oldest line */
         zlistx_add_end (log->ring, (void *)line);
         assert (zlistx_size (log->ring) <= log->ring_size);
         msglist_respond (log->followers, log->h, line);
@@ -208,8 +208,8 @@ static void add (struct log *log, const char *line)
         show (log, line, severity);
 }
 
-/* Add a whole RFC 5424 line that another rank or a client sent: it is cut to LOG_LINE_MAX, a tab becomes a blank, and
- * other control characters and bytes that are not UTF-8 become '?'.
+/* Add a complete RFC 5424 line. It may come from another rank or a client, so it is cut to LOG_LINE_MAX, a tab becomes
+ * a blank, and other control characters and bytes that are not UTF-8 become '?'.
  */
 static void append (struct log *log, const char *line, size_t len)
 {

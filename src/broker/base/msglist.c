@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* msglist.c - streaming requests that all get the same responses, until their senders disconnect */
+/* msglist.c - a list of streaming requests */
 #include "config.h"
 
 #include <czmq.h>
@@ -14,8 +14,8 @@
 #include "libutil/errprintf.h"
 
 struct msglist {
-    zlistx_t *requests; /* references */
-    struct quota quota; /* per sender */
+    zlistx_t *requests; /* each with a reference */
+    struct quota quota; /* limits the requests of one user */
 };
 
 static void unref_message (void **item)

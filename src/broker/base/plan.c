@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan.c - which process hosts which rank, and how many open files that takes
+/* plan.c - which process hosts which rank, and how many open files a process needs
  *
- * A rank whose subtree does not fit into a process stands alone. The subtrees below such ranks that do fit are pieces,
- * which stay whole. Pieces are assigned to processes, the largest first, each to the process with the fewest ranks.
- * Then each rank that stands alone goes to the process of its parent, if that has fewer ranks than its share,
- * else to the process with the fewest.
+ * If the subtree of a rank is too large for a process, the rank is planned alone. So is rank 0. Below such ranks, each
+ * largest subtree that is not too large is a piece, and stays whole. Pieces are assigned to processes, the largest
+ * first, each to the process with the fewest ranks. Each rank that is planned alone then goes to the process of its
+ * parent if this process has fewer ranks than the fair share, else to the process with the fewest ranks.
  */
 #include "config.h"
 
@@ -24,15 +24,15 @@
 struct plan {
     uint32_t size;
     uint32_t processes;
-    /* the tables are NULL if arithmetic is enough */
+    /* The tables are NULL if plan_process () and the others compute their results without them. */
     uint32_t *process; /* process of each rank */
-    uint32_t *ranks;   /* by process, ascending in each */
-    uint32_t *first;   /* index of a process's first rank; one more at the end */
-    bool *known;       /* other processes must know the rank */
+    uint32_t *ranks;   /* ranks in order of process, ascending within each */
+    uint32_t *first;   /* index of a process's first rank in 'ranks'; one more entry at the end */
+    bool *known;       /* whether other processes must know the rank */
 };
 
 struct plan_piece {
-    uint32_t rank; /* its root */
+    uint32_t rank; /* rank at the top of the subtree */
     uint32_t size;
 };
 
@@ -40,11 +40,11 @@ struct plan_piece {
 struct draft {
     const struct topo *t;
     struct plan *p;
-    uint32_t fair;            /* a process's fair share of ranks */
+    uint32_t fair;            /* ranks of each process if all had equally many, rounded up */
     uint32_t *order;          /* all ranks, parents before their children */
     uint32_t *below;          /* size of the subtree of each rank */
     uint32_t *load;           /* ranks of each process */
-    struct plan_piece *piece; /* by size */
+    struct plan_piece *piece; /* largest first */
     uint32_t npieces;
 };
 
@@ -66,7 +66,8 @@ static void sort_ranks (struct draft *d)
         d->below[topo_parent (d->t, d->order[i])] += d->below[d->order[i]];
 }
 
-/* A subtree up to a quarter above the fair share stays whole: that is better than to divide it between two processes.
+/* Whether the subtree of a rank is too large for a process. A subtree up to a quarter above the fair share stays whole,
+ * because dividing it between two processes would be worse.
  */
 static bool stands_alone (const struct draft *d, uint32_t rank)
 {
@@ -128,7 +129,9 @@ static void assign (struct draft *d)
     }
 }
 
-/* With fewer pieces than processes some processes host no rank. Number the others consecutively. */
+/* If there are fewer pieces than processes, some processes host no rank. Remove these, and number the others
+ * consecutively.
+ */
 static void close_up (struct draft *d)
 {
     struct plan *p = d->p;
@@ -151,7 +154,7 @@ static void list_ranks (struct plan *p)
     for (uint32_t rank = 0; rank < p->size; rank++)
         p->ranks[p->first[p->process[rank]]++] = rank;
     memmove (p->first + 1, p->first,
-             p->processes * sizeof (p->first[0])); /* each entry was advanced to the end of its process */
+             p->processes * sizeof (p->first[0])); /* list_ranks has advanced each entry to the end of its process */
     p->first[0] = 0;
 }
 
@@ -257,7 +260,7 @@ bool plan_is_known (const struct plan *p, uint32_t rank)
 
 /* --- open files ---------------------------------------------------------------------------------- */
 
-#define OWN_FILES 40 /* rank 0 with all modules has 35 open, and a few more temporarily */
+#define OWN_FILES 40 /* rank 0 with all modules has 35 files open, and a few more temporarily */
 
 uint64_t plan_files_need (uint64_t children)
 {

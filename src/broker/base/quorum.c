@@ -78,7 +78,7 @@ int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error
     return attr_seconds (attrs, "broker.quorum-timeout", "0", 0., 86400., &q->warn_s, errp);
 }
 
-/* If all brokers are needed, the count alone is not enough: it may be one too high temporarily. */
+/* If all brokers are needed, 'joined' alone is not enough, because it may be one too high for a short time. */
 bool quorum_take (struct quorum *q, uint32_t joined, bool full)
 {
     assert (q->need >= 1 && q->need <= q->size);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology.c - the parent of each rank: shapes that are arithmetic on ranks, a shape read from a file, and functions
- * for all shapes
+/* topology.c - the parent of each rank: shapes whose trees are computed, a shape read from a file, and functions for
+ * all shapes
  *
- * Each rank but 0 is a child of exactly one rank, its parent, and the path up from each rank ends at 0.
+ * Each rank but 0 is a child of exactly one rank, its parent. The path from each rank to its parent, and so on, ends at
+ * rank 0.
  */
 #include "config.h"
 
@@ -26,8 +27,8 @@
 
 struct topo_kind {
     const char *name;
-    /* Fill all fields except 'size' and 'kind'. 'arg' is the text after the colon, or NULL. Returns 0, or -1 with errno
-     * set and 'errp' filled.
+    /* Fill all fields except 'size' and 'kind'. 'arg' is the text after the colon of the URI, or NULL. Returns 0, or -1
+     * with errno set and 'errp' filled.
      */
     int (*read) (struct topo *t, const char *arg, idt_error_t *errp);
     uint32_t (*parent) (const struct topo *t, uint32_t rank); /* not called for the root */
@@ -77,8 +78,8 @@ static uint32_t kary_child (const struct topo *t, uint32_t rank, uint32_t i)
 
 /* --- mincrit ------------------------------------------------------------------------------------------ */
 
-/* The smallest number of routers such that none has more children than its share. Not 1: a single router only adds a
- * hop.
+/* The smallest number of routers with which no router has more than TOPO_MINCRIT_FANOUT children. Never 1, because a
+ * single router would only add a hop.
  */
 static uint32_t choose_routers (uint32_t size)
 {
@@ -94,7 +95,7 @@ static int read_mincrit (struct topo *t, const char *arg, idt_error_t *errp)
     if (arg && parse_number (arg, 0, TOPO_MAX_FANOUT, &k) < 0)
         return errsetf (errp, EINVAL, "the routers must be a number from 0 to %d", TOPO_MAX_FANOUT);
     snprintf (t->name, sizeof (t->name), "mincrit:%u", (unsigned)k);
-    t->k = k > 0 ? k : t->size; /* all are children of rank 0, and have no children */
+    t->k = k > 0 ? k : t->size; /* K 0: all other ranks are children of rank 0, and have no children */
     t->deepest = t->size - 1;
     return 0;
 }
@@ -125,7 +126,8 @@ static int read_binomial (struct topo *t, const char *arg, idt_error_t *errp)
     if (arg)
         return errsetf (errp, EINVAL, "nothing may follow 'binomial'");
     snprintf (t->name, sizeof (t->name), "binomial");
-    t->deepest = (uint32_t)(1ULL << log2_floor (t->size)) - 1; /* the highest rank whose bits are all 1 */
+    t->deepest = (uint32_t)(1ULL << log2_floor (t->size))
+                 - 1; /* the highest rank below the size whose bits are all 1 */
     return 0;
 }
 
@@ -134,7 +136,8 @@ static uint32_t binomial_parent (const struct topo *t, uint32_t rank)
     return rank & (rank - 1);
 }
 
-/* Each bit below the lowest bit of the rank makes a child, if that child is below the size. */
+/* For each bit below the lowest set bit of the rank, the rank with that bit added is a child, if it is below the size.
+ */
 static uint32_t binomial_child_count (const struct topo *t, uint32_t rank)
 {
     uint32_t below = t->size - 1 - rank, bits = rank > 0 ? __builtin_ctz (rank) : 32;
@@ -149,7 +152,7 @@ static uint32_t binomial_child (const struct topo *t, uint32_t rank, uint32_t i)
 
 /* --- custom: the file ------------------------------------------------------------------------------- */
 
-/* Read at most the initial size of the file: it may grow, or be a device without an end. */
+/* Read at most 'size' bytes, the size that the file had first: the file may grow, or may be a device without an end. */
 static ssize_t read_bytes (int fd, char *buf, size_t size)
 {
     ssize_t n;
@@ -217,7 +220,7 @@ static int take_parent (struct topo *t, uint32_t rank, const json_t *parent, idt
     return 0;
 }
 
-/* Checked before tables of that size are made. */
+/* Check the length of the list, before tables of that size are made. */
 static int check_count (const struct topo *t, const json_t *list, idt_error_t *errp)
 {
     if (!json_is_array (list))
@@ -228,7 +231,7 @@ static int check_count (const struct topo *t, const json_t *list, idt_error_t *e
     return 0;
 }
 
-/* Whether the path up from 'rank' does not end at rank 0. */
+/* Whether the path from 'rank' over its parents does not end at rank 0. */
 static bool is_in_cycle (const struct topo *t, uint32_t rank)
 {
     for (uint32_t steps = 0; rank > 0; steps++, rank = t->parents[rank])
@@ -237,8 +240,8 @@ static bool is_in_cycle (const struct topo *t, uint32_t rank)
     return false;
 }
 
-/* Compute the level of 'rank'. Each rank is visited at most twice, since the path up ends at the first rank with a
- * known level. 0: not yet known, or rank 0.
+/* Compute the level of 'rank', and of the ranks on the path up to the first one whose level is known. So each rank is
+ * visited at most twice. In 'levels', 0 means rank 0, or not yet known.
  */
 static int take_level (struct topo *t, uint32_t *levels, uint32_t rank, idt_error_t *errp)
 {
@@ -258,7 +261,7 @@ static int take_level (struct topo *t, uint32_t *levels, uint32_t rank, idt_erro
     return 0;
 }
 
-/* 'levels' is all 0 at first. */
+/* The caller has filled 'levels' with 0. */
 static int take_list (struct topo *t, const json_t *list, uint32_t *levels, idt_error_t *errp)
 {
     for (uint32_t rank = 0; rank < t->size; rank++)
@@ -270,7 +273,7 @@ static int take_list (struct topo *t, const json_t *list, uint32_t *levels, idt_
     return 0;
 }
 
-/* 'next' (all 0 at first) is the index of the next child of each parent. */
+/* Fill 'by_parent'. The caller has filled 'next' with 0; it is used for the index of the next child of each parent. */
 static void sort_by_parent (struct topo *t, uint32_t *next)
 {
     uint32_t sum = 0;
@@ -287,8 +290,8 @@ static void sort_by_parent (struct topo *t, uint32_t *next)
         t->by_parent[next[t->parents[rank]]++] = rank;
 }
 
-/* The name has a hash (FNV-1a) of the whole tree, because the file may differ between hosts, or may have changed since
- * another rank read it.
+/* The name contains a hash (FNV-1a) of the whole tree, because hosts may have different files, or the file may have
+ * changed since another rank read it.
  */
 static void make_name (struct topo *t)
 {
@@ -340,7 +343,7 @@ static uint32_t custom_parent (const struct topo *t, uint32_t rank)
     return t->parents[rank];
 }
 
-/* The index at which the children of 'rank' begin, or would begin. */
+/* The index in 'by_parent' at which the children of 'rank' begin, or would begin if it had any. */
 static uint32_t first_child (const struct topo *t, uint32_t rank)
 {
     uint32_t low = 0, high = t->size - 1;
@@ -393,7 +396,7 @@ static int read_uri (struct topo *t, const char *uri, idt_error_t *errp)
     errno = EINVAL;
     if (!(t->kind = find_kind (uri)) || t->kind->read (t, colon ? colon + 1 : NULL, &err) < 0)
         return errprintf (errp, "topology '%.80s': %s", uri,
-                          err.text); /* limits the URI, so that a long path does not cut off the reason */
+                          err.text); /* limits the URI, so that a long path does not cut off the reason after it */
     return 0;
 }
 
@@ -458,7 +461,8 @@ uint32_t topo_maxlevel (const struct topo *t)
     return topo_level (t, t->deepest);
 }
 
-/* If parents are below their children in number, the search ends when it passes 'rank'. */
+/* Unless the shape is custom, a parent has a lower number than its children, so the search ends when it passes 'rank'.
+ */
 uint32_t topo_child_toward (const struct topo *t, uint32_t rank, uint32_t to)
 {
     uint32_t end = t->parents ? 0 : rank;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid_key.h - the text of a random UUID, and a keyed 64-bit hash of it for tables: without the seed a peer cannot make
- * UUIDs that collide
+/* uuid_key.h - the text of a random UUID, and a keyed 64-bit hash of it for tables: a peer that does not know the seed
+ * cannot make UUIDs that collide
  */
 #ifndef BROKER_UUID_KEY_H
 #define BROKER_UUID_KEY_H
@@ -14,8 +14,8 @@
 #define UUID_KEY_LEN 36 /* characters */
 
 /* Make a UUID of version 4 (RFC 9562 5.4), in lower case. Returns 0, or -1 with errno of getrandom (). libuuid is not
- * used: it makes a dozen system calls for each UUID, and a process with thousands of brokers makes six UUIDs for each
- * broker before it serves.
+ * used, because it makes a dozen system calls for each UUID. A process with thousands of brokers makes six UUIDs for
+ * each broker before it serves.
  */
 static inline int uuid_make (char text[UUID_KEY_LEN + 1])
 {
