@@ -19,8 +19,8 @@
  */
 char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
 
-/* Whether a JSON text in the payload has more than 'values' values. The number of values determines the time that
- * reading takes.
+/* Whether a JSON text in the payload has more than 'values' values: their number determines how long reading the text
+ * takes.
  */
 bool json_msg_is_large (const idt_msg_t *msg, uint32_t values);
 
@@ -29,8 +29,8 @@ int json_msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const
 
 /* --- building ------------------------------------------------------------------------------- */
 
-/* If one part cannot be made, the whole becomes NULL. So the caller checks for an error once, at the end, and no
- * response silently lacks a part.
+/* If one part cannot be made, the whole value becomes NULL. So the caller checks for an error only once, at the end,
+ * and no response is sent without one of its parts.
  */
 static inline void json_spoil (json_t **o)
 {
@@ -38,14 +38,14 @@ static inline void json_spoil (json_t **o)
     *o = NULL;
 }
 
-/* Add 'part' (stolen; NULL: it could not be made) to an array. */
+/* Add 'part' (stolen) to an array. If 'part' is NULL because it could not be made, the array becomes NULL. */
 static inline void json_add_new (json_t **array, json_t *part)
 {
     if (json_array_append_new (*array, part) < 0)
         json_spoil (array);
 }
 
-/* Set 'part' (stolen; NULL: it could not be made) in an object. */
+/* Set 'part' (stolen) in an object. If 'part' is NULL because it could not be made, the object becomes NULL. */
 static inline void json_put_new (json_t **object, const char *key, json_t *part)
 {
     if (json_object_set_new (*object, key, part) < 0)

@@ -3,10 +3,10 @@
 
 /* reactor.h - functions of the reactor beyond idtree/reactor.h, for the project's own use. Not installed.
  *
- * A view is a reactor that shares the loop of another one; each of several objects on a thread can have its own.
- * Watchers of a view are watchers of the loop. Before each callback of such a watcher the view's owner is notified, so
- * that it knows which object the event belongs to. A view cannot be run; idt_reactor_stop () on a view calls the
- * owner's stop ().
+ * A view is a reactor that shares the loop of another reactor, so that each of several objects on a thread can have a
+ * reactor of its own. Watchers of a view are watchers of that loop. Before each callback of such a watcher the view
+ * calls woke () of its owner, so the owner knows which object the event belongs to. A view cannot be run.
+ * idt_reactor_stop () on a view calls stop () of its owner.
  */
 #ifndef LIBIDTREE_REACTOR_H
 #define LIBIDTREE_REACTOR_H
@@ -15,7 +15,7 @@
 
 #include <idtree/reactor.h>
 
-#pragma GCC visibility push(default) /* for the broker, which links the shared library */
+#pragma GCC visibility push(default) /* the broker calls these functions, and links the shared library */
 
 /* Call this watcher's callback before the callbacks of other watchers that are due in the same turn. The watcher must
  * be stopped.
@@ -30,12 +30,14 @@ struct view_ops {
     void (*stop) (void *arg); /* called instead of stopping the loop */
 };
 
-/* 'r' and 'ops' must outlive the view. Destroy its watchers, then call idt_reactor_destroy (). NULL with errno ENOMEM.
+/* Make a view of 'r'. 'r' and 'ops' must outlive the view. To end a view, destroy its watchers, then call
+ * idt_reactor_destroy (). NULL with errno ENOMEM.
  */
 idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, void *arg);
 
-/* While a view is paused, no callback of its watchers is called. Afterwards each watcher that fired meanwhile is called
- * once, if its reason still exists, as in a process that was stopped and continued.
+/* While a view is paused, no callback of its watchers is called. When the pause ends, each watcher that fired during
+ * the pause is called once, if the event that it watches still exists. A process that was stopped and continued behaves
+ * in the same way.
  */
 void idt_view_pause (idt_reactor_t *view, bool paused);
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reconnect.h - a list of broker URIs: which one is tried when, and for how long, after a connection is lost and for
- * the first connection
+/* reconnect.h - a list of broker URIs: in which order and for how long they are tried, for the first connection and
+ * after a connection is lost
  *
  * A core: the caller passes in the time (CLOCK_MONOTONIC in milliseconds) and the result of each attempt.
  *
- * 1. The brokers of a list are tried in their order, without pauses between them. There is a pause after each round.
- * 2. The first pause is RECONNECT_PAUSE_MIN_MS, each further one is twice as long as the one before, up to
- *    RECONNECT_PAUSE_MAX_MS. Each is shortened by a random part of up to one half, so that the clients of a broker do
- *    not all reconnect at the same time.
- * 3. If a connection lasted less than RECONNECT_PAUSE_MAX_MS, the pauses continue to grow from their last length.
- * 4. One attempt may take RECONNECT_TRY_MS, all together RECONNECT_PATIENCE_MS. Then reconnecting fails. It fails
- *    immediately if all brokers of a round return errors that waiting does not change: they belong to another instance,
- *    or refuse this user.
+ * 1. The brokers of a list are tried in their order, without pauses between them. Trying all of them once is a round.
+ *    There is a pause after each round.
+ * 2. The first pause is RECONNECT_PAUSE_MIN_MS. Each further pause is twice as long as the previous one, up to
+ *    RECONNECT_PAUSE_MAX_MS. Each pause is shortened by a random part of up to one half, so that the clients of a
+ *    broker do not all reconnect at the same time.
+ * 3. If a connection lasted less than RECONNECT_PAUSE_MAX_MS, reconnecting begins with a pause, and the pauses continue
+ *    to grow from their last length.
+ * 4. One attempt may take RECONNECT_TRY_MS, and all attempts together RECONNECT_PATIENCE_MS. After that time
+ *    reconnecting fails. It fails earlier if all brokers of a round return errors that waiting does not change: they
+ *    belong to another instance, or refuse this user.
  */
 #ifndef LIBIDTREE_RECONNECT_H
 #define LIBIDTREE_RECONNECT_H
@@ -30,7 +32,7 @@
 /* A URI is local://PATH, or local://PATH?rank=RANK for one of the ranks that a process hosts (protocol.md section 2).
  * Blanks and commas separate URIs only if another URI begins after them, so a path may contain both.
  */
-#define URIS_MAX 16 /* of one list */
+#define URIS_MAX 16 /* maximum number of URIs in one list */
 
 struct uri {
     char *text; /* as the caller wrote it */
@@ -60,13 +62,13 @@ void uris_fini (struct uris *u);
 #define RECONNECT_PATIENCE_MS 30000.
 
 struct reconnect {
-    size_t count;   /* brokers of the list */
+    size_t count;   /* number of brokers in the list */
     size_t next;    /* index of the broker to try now, or at 'at_ms' */
-    size_t refused; /* brokers of this round with an error that waiting does not change */
+    size_t refused; /* number of brokers in this round that returned an error that waiting does not change */
     uint32_t dice;
     double begun_ms;
-    double at_ms;    /* do not try before */
-    double pause_ms; /* the pause before this round, not shortened; 0: no recent loss */
+    double at_ms;    /* the next attempt must not begin before this time */
+    double pause_ms; /* length of the pause before this round, before it is shortened; 0: no recent loss */
     double up_ms;    /* when the last connection was made */
 };
 
@@ -80,16 +82,16 @@ void reconnect_begin (struct reconnect *r, double now_ms);
 double reconnect_at (const struct reconnect *r);
 double reconnect_end (const struct reconnect *r, double now_ms);
 
-/* For opening a handle: how long one attempt may take if 'left_ms' (INFINITY: no limit) are left for it and for the
- * 'behind' brokers after it. The result is RECONNECT_TRY_MS or an equal share of 'left_ms', if that is less; the last
- * broker gets all of 'left_ms'.
+/* How long one attempt may take when a handle is opened. 'left_ms' (INFINITY: no limit) is the time that is left for
+ * this attempt and for the 'behind' brokers after it. The result is RECONNECT_TRY_MS, or an equal share of 'left_ms' if
+ * that is less. If 'behind' is 0, the result is 'left_ms'.
  */
 double reconnect_share (double left_ms, size_t behind);
 
-/* The attempt with 'next' failed. Returns whether to try again. */
+/* The attempt to connect to broker 'next' failed. Returns whether to try again, at reconnect_at (). */
 bool reconnect_failed (struct reconnect *r, double now_ms, int errnum);
 
-/* The connection was made. */
+/* The attempt succeeded. */
 void reconnect_succeeded (struct reconnect *r, double now_ms);
 
 #endif /* LIBIDTREE_RECONNECT_H */

@@ -3,12 +3,13 @@
 
 /* jsonview.h - parse JSON (RFC 8259) in place: values point into their text, and no string is copied
  *
- * The parser is strict: well-formed UTF-8, no \u0000, no duplicate key in an object, integers that fit int64_t, reals
- * that fit double. The caller limits the depth and the number of values. Parsing takes at most n log n time for every
- * input.
+ * The parser is strict. It refuses malformed UTF-8, \u0000, a key that occurs twice in an object, integers that do not
+ * fit int64_t, and reals that do not fit double. The caller limits the depth and the number of values. For a text of n
+ * bytes parsing takes at most n log n time.
  *
- * A reader keeps its memory for the next text, unless it is large. Its result is valid until the next call of jv_read
- * (), and as long as the text exists unchanged. Readers are independent, so each thread may have its own.
+ * A reader keeps its memory for the next text, unless the memory is large. A result is valid until the next call of
+ * jv_read () with its reader, and as long as the text exists unchanged. Readers are independent, so each thread may
+ * have its own.
  *
  * Accessors accept NULL for a missing value.
  */
@@ -23,12 +24,12 @@ enum jv_type { JV_NULL, JV_FALSE, JV_TRUE, JV_INTEGER, JV_REAL, JV_STRING, JV_AR
 
 /* A value, or a key of an object. */
 struct jv {
-    const char *text; /* as in the text; for a string, between its quotes */
+    const char *text; /* the value as written in the text; for a string, what is between its quotes */
     uint32_t size;    /* bytes of 'text' */
     uint32_t count;   /* elements of an array, members of an object */
-    uint32_t span;    /* units of struct jv of the value with its content; for a key, its value too */
+    uint32_t span;    /* how many structs the value and its content occupy; for a key, including its value */
     uint8_t type;
-    bool escaped; /* a string that contains escapes */
+    bool escaped; /* for a string: whether it contains escapes */
 };
 
 struct jv_reader {
@@ -53,9 +54,9 @@ struct jv_error {
 
 #define JV_VALUES_LIMIT (1u << 28)
 
-/* Parse a text, which may be any value. Arrays and objects may be nested 'depth' deep (0: no array or object), and
- * there may be 'values' values, at most JV_VALUES_LIMIT; keys are not counted. Returns the value, or NULL with errno
- * set:
+/* Parse a text, which may be any value. 'depth' is how deep arrays and objects may be nested (0: no array or object).
+ * 'values' is the maximum number of values, at most JV_VALUES_LIMIT; keys are not counted. Returns the value, or NULL
+ * with errno set:
  *   EINVAL    '*e' says what is wrong and where
  *   EMSGSIZE  the text has 4 GiB or more
  *   ENOMEM
@@ -89,16 +90,17 @@ const struct jv *jv_member (const struct jv *object, const char *name);
 bool jv_same (const struct jv *a, const struct jv *b);
 bool jv_equals (const struct jv *string, const char *s);
 
-/* Copy a string to 'buf', cut to fit with a NUL. Returns its full length, which may be larger; 0 if it is not a string.
+/* Copy a string to 'buf' with a NUL; a string that is too long is cut. Returns the full length of the string, which may
+ * be 'size' or more; 0 if the value is not a string.
  */
 size_t jv_copy (const struct jv *string, char *buf, size_t size);
 
-/* Allocate a copy of a string with a NUL behind it; '*size' (may be NULL) is its length. The caller frees it. NULL with
- * errno ENOMEM, or EINVAL if it is not a string.
+/* Allocate a copy of a string with a NUL behind it; '*size' (may be NULL) is its length. The caller frees the copy.
+ * NULL with errno ENOMEM, or EINVAL if the value is not a string.
  */
 char *jv_strdup (const struct jv *string, size_t *size);
 
-/* 0 if it is not an integer. */
+/* The value of an integer; 0 for other values. */
 int64_t jv_integer (const struct jv *v);
 
 /* The value of an integer or a real; 0 for other values. */

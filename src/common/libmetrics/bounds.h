@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The upper ends, in microseconds. One more bucket counts all longer times. */
+/* The upper ends of the buckets, in microseconds. One more bucket counts all longer times. */
 #define METRICS_BOUNDS 12
 static const uint32_t metrics_bounds_us[METRICS_BOUNDS] = { 100,   200,   500,    1000,   2000,    5000,
                                                             10000, 50000, 100000, 500000, 1000000, 5000000 };

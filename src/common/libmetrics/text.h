@@ -18,33 +18,34 @@ enum metrics_format {
 
 struct metrics_source {
     const json_t *report;
-    long rank; /* a label; below 0: the report is of several ranks */
+    long rank; /* shown as a label; below 0: the report is of several ranks */
 };
 
 /* Print 'n' reports: each family once, with the values of all reports. Names that are not in the catalog come last,
- * without a type. Sets of ranks that are not in the catalog are left out, because a client could choose their values.
+ * without a type. Sets of ranks whose names are not in the catalog are not printed, because a client could choose their
+ * values.
  */
 void metrics_print (FILE *f, enum metrics_format format, const struct metrics_source *sources, size_t n);
 
 /* --- the catalog: the table of metrics -------------------------------------------------------------------
  *
- * Names that are not in the table are summed up, too, and shown without a type.
+ * Names that are not in the table are also summed up, and shown without a type.
  */
 
 enum metrics_type { METRICS_GAUGE, METRICS_COUNTER, METRICS_HISTOGRAM };
 
 struct metrics_row {
     const char *name;         /* in reports */
-    enum metrics_merge merge; /* its section; for METRICS_RANKS the number of ranks is shown */
+    enum metrics_merge merge; /* the section of the name; for METRICS_RANKS the number of ranks is shown */
     enum metrics_type type;
     const char *family;        /* shown after "idtree_"; rows of a family are adjacent */
-    const char *label, *value; /* tell the members of a family apart; or NULL. METRICS_RANKS: the set's value */
-    const char *unit;          /* or NULL; the family ends with it */
-    const char *help;          /* the family has the help of its first row */
+    const char *label, *value; /* distinguish the members of a family, or NULL. METRICS_RANKS: 'value' is the set's */
+    const char *unit;          /* the last part of the family's name, or NULL */
+    const char *help;          /* text of the family; NULL if an earlier row of the family has it */
 };
 
-/* In the order in which they are shown. A histogram has the buckets of bounds.h; the sum of its times has the name
- * NAME_sum.
+/* The rows, in the order in which they are shown. A histogram has the buckets of bounds.h; the sum of its times has the
+ * name NAME_sum.
  */
 extern const struct metrics_row metrics_catalog[];
 extern const size_t metrics_catalog_size;
