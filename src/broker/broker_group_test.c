@@ -216,7 +216,7 @@ static void run_end (struct run *run)
     pthread_join (run->thread, NULL);
     launcher_fini (run);
     unlink (run->go);
-    ok (rmdir (run->dir) == 0, "the process leaves nothing in its folder");
+    ok (rmdir (run->dir) == 0, "the process of a broker group leaves nothing in its folder");
 }
 
 /* End the ranks in order first, then ranks that were between two parents and did not receive the stop. */
@@ -285,8 +285,9 @@ static void test_news (void)
         "a rank that was stopped, continued and was stopped again "
         "is reported as both: %s",
         run.heard[2]);
-    ok (strcmp (run.heard[3], "down ") == 0, "a rank that has ended is reported only as down: %s", run.heard[3]);
-    ok (run.told[0] == 0 && run.told[5] == 0, "ranks without a change are not reported");
+    ok (strcmp (run.heard[3], "down ") == 0, "a rank that came up and has ended is reported only as down: %s",
+        run.heard[3]);
+    ok (run.told[0] == 0 && run.told[5] == 0, "ranks whose status has not changed are not reported");
     launcher_orders_destroy (o);
     boot_destroy (boot);
     idt_reactor_destroy (r);
@@ -324,10 +325,10 @@ static void test_up (void)
         wait_state (&run, i, "up");
     for (int i = 0; i < RANKS; i++)
         up += run.told[i] == 1;
-    ok (up == RANKS, "each rank is reported as up, once");
+    ok (up == RANKS, "each rank is reported once as up");
     end_all (&run);
     run_end (&run);
-    ok (run.exit_code == 0, "when rank 0 ends, all brokers and the process end");
+    ok (run.exit_code == 0, "when rank 0 ends, all brokers of the group end, and then their process");
 }
 
 /* No rank is up yet: the children of rank 1 wait for rank 1, and rank 1 is stopped. */
@@ -343,11 +344,11 @@ static void test_stopped_early (void)
     wait_state (&run, 4, "up");
     wait_state (&run, 6, "up");
     ok (is (&run, 3, "up") && run.stopped[1] && run.told[1] == 1,
-        "ranks that wait for a stopped parent come up without it");
+        "ranks whose parent is stopped before it is up come up without that parent");
     ok (run.stopped[5] && run.told[5] == 1, "a rank that is stopped while it waits does not come up");
     obeyed (&run, 1, "cont", "up");
     obeyed (&run, 5, "cont", "up");
-    ok (is (&run, 1, "up") && is (&run, 5, "up"), "stopped ranks come up after they continue");
+    ok (is (&run, 1, "up") && is (&run, 5, "up"), "stopped ranks come up after SIGCONT");
     end_all (&run);
     run_end (&run);
 }
@@ -368,9 +369,7 @@ static void test_socket (void)
         idt_t *h = idt_open (uri, &err);
 
         ok (h && answered (ask (h, "attr.get", 3, "name", "rank")),
-            "another rank is reached at the socket of a rank "
-            "that is %s",
-            i == 0 ? "stopped" : "killed");
+            "the socket of a rank that is %s still serves another rank", i == 0 ? "stopped" : "killed");
         idt_close (h);
         if (i == 0)
             obeyed (&run, 0, "kill", "down");
@@ -391,7 +390,7 @@ static void test_last (void)
     obeyed (&run, 0, "kill", "down");
     for (int i = RANKS - 1; i > 0; i--)
         obeyed (&run, i, "end", "down");
-    ok (!run.gone, "a process waits for a killed rank");
+    ok (!run.gone, "a process whose other ranks have ended waits for a killed rank");
     obeyed (&run, 0, "run", "up");
     ok (is (&run, 0, "up"), "a killed rank is run again in a process without other brokers");
     end_all (&run);
@@ -438,14 +437,17 @@ static void left_behind (struct run *run, const char *log)
     snprintf (path, sizeof (path), "%s/enough", run->dir);
     keep_thread (h, path, f);
     obeyed (run, 1, "kill", "down");
-    ok (count_lines (log, "sharing does not end: it is left behind") == 1, "a module that does not end is left behind");
+    ok (count_lines (log, "sharing does not end: it is left behind") == 1,
+        "a module that does not end in time is left behind");
     ok (!answered (f[1]), "a request to a module that is left behind is answered with an error");
     close (open (path, O_CREAT | O_WRONLY, 0600));
-    ok (answered (f[0]), "the thread continues when the blocking module has finished");
+    ok (answered (f[0]), "the thread of a module left behind continues when the module no longer blocks");
     obeyed (run, 1, "run", "up");
-    ok (answered (ask (h, "sharing.attr", 1, "name", "rank")), "the rank has its module again");
+    ok (answered (ask (h, "sharing.attr", 1, "name", "rank")),
+        "a rank that lost a module has the module again after a reload");
     obeyed (run, 1, "kill", "down");
-    ok (count_lines (log, "left behind") == 1, "the new module ends in time, and the one left behind has ended, too");
+    ok (count_lines (log, "left behind") == 1,
+        "a reloaded module ends in time, and the one that was left behind has ended, too");
     unlink (path);
     idt_close (h);
 }

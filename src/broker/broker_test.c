@@ -132,10 +132,11 @@ static void test_load (idt_t *h)
 {
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"args\":[],\"exec\":false}") == 0, "an inline module is loaded");
     ok (ask (h, "module.load", "{\"path\":\"echo\",\"args\":[]}") == 0, "a module in a thread is loaded");
-    ok (ask (h, "inlined.echo", "{}") == 0 && ask (h, "echo.echo", "{}") == 0, "both kinds of modules answer");
+    ok (ask (h, "inlined.echo", "{}") == 0 && ask (h, "echo.echo", "{}") == 0,
+        "inline modules and modules in threads answer requests");
     ok (ask (h, "module.load", "{\"path\":\"echo\"}") == EEXIST
             && ask (h, "module.load", "{\"path\":\"inlined\"}") == EEXIST,
-        "a module that is loaded is not loaded a second time");
+        "a module that is already loaded is not loaded a second time");
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"name\":\"log\"}") == EEXIST,
         "a module is not loaded under the name of another service");
     ok (module_asks (h, "inlined.echo") == 0 && module_asks (h, "attr.list") == 0,
@@ -143,11 +144,11 @@ static void test_load (idt_t *h)
     ok (ask (h, "event.replay", "{}") == EPERM && module_asks (h, "event.replay") == EPROTO,
         "a module may send requests that are reserved for brokers and closed to clients");
     ok (ask (h, "echo.nosuch", "{}") == ENOSYS && ask (h, "inlined.nosuch", "{}") == ENOSYS,
-        "an unknown method is ENOSYS");
+        "a request for an unknown method of a module fails with ENOSYS");
     ok (ask (h, "module.remove", "{\"name\":\"inlined\"}") == 0 && ask (h, "module.remove", "{\"name\":\"echo\"}") == 0,
-        "both kinds of modules are removed");
+        "inline modules and modules in threads can be removed");
     ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS,
-        "a removed module answers no further request");
+        "a removed module answers no further requests");
 }
 
 static int ask_values (idt_t *h, const char *topic, int n)
@@ -171,15 +172,15 @@ static void test_long (idt_t *h)
     memset (text + 6, 'x', 2 << 20);
     strcpy (text + 6 + (2 << 20), "\"}");
     ok (ask (h, "broker.ping", text) == EMSGSIZE && ask (h, "attr.get", text) == EMSGSIZE,
-        "a JSON text over broker.max-json is EMSGSIZE for the broker itself");
+        "a request whose JSON text exceeds broker.max-json fails with EMSGSIZE at the broker itself");
     ask (h, "module.load", "{\"path\":\"inlined\"}");
     ask (h, "module.load", "{\"path\":\"echo\"}");
-    ok (ask (h, "inlined.ping", text) == EMSGSIZE, "a JSON text over broker.max-json is EMSGSIZE for modules on the "
-                                                   "broker's reactor");
+    ok (ask (h, "inlined.ping", text) == EMSGSIZE,
+        "a request whose JSON text exceeds broker.max-json fails with EMSGSIZE at modules on the broker's reactor");
     ok (ask_values (h, "broker.ping", 2000) == 0 && ask_values (h, "broker.ping", 3000) == EMSGSIZE
             && ask_values (h, "inlined.ping", 3000) == EMSGSIZE && ask_values (h, "echo.ping", 100000) == 0,
-        "a JSON text with too many values is EMSGSIZE there, too: to parse a value takes the time of many bytes");
-    ok (ask (h, "echo.ping", text) == 0, "a JSON text with many values is accepted by a module in a thread");
+        "a request with too many JSON values fails with EMSGSIZE at modules on the broker's reactor, because parsing a value takes as long as parsing many bytes");
+    ok (ask (h, "echo.ping", text) == 0, "a module in a thread accepts a JSON text with many values");
     ask (h, "module.remove", "{\"name\":\"inlined\"}");
     ask (h, "module.remove", "{\"name\":\"echo\"}");
     free (text);
@@ -199,12 +200,12 @@ static void test_waiting_thread (idt_t *h)
     for (int i = 0; i < N; i++)
         f[i] = idt_rpc (h, "echo.echo", "{}", IDT_NODEID_ANY, 0);
     ok (idt_rpc_get_unpack (asks, "{s:i}", "errnum", &errnum) == 0 && errnum == 0,
-        "a module that waits in its handler gets its answer, no matter how many requests it receives");
+        "a module that waits for a response in its handler gets the response, no matter how many requests arrive meanwhile");
     for (int i = 0; i < N; i++) {
         answered += idt_rpc_get (f[i], NULL) == 0;
         idt_future_destroy (f[i]);
     }
-    ok (answered == N, "the module then answers all requests (%d)", answered);
+    ok (answered == N, "a module that waited in its handler then answers all queued requests (%d)", answered);
     idt_future_destroy (asks);
     ask (h, "module.remove", "{\"name\":\"echo\"}");
 }
@@ -217,14 +218,17 @@ static void test_bad (idt_t *h)
             && strcmp (idt_future_error (f), "the argument 'fail' was given") == 0,
         "the error of a module that does not start is reported");
     idt_future_destroy (f);
-    ok (ask (h, "module.load", "{\"path\":\"nosuch\"}") == ENOENT, "a missing module is ENOENT");
-    ok (ask (h, "module.load", "{\"path\":\"/dev/null\"}") == EINVAL, "a file that is not a module is EINVAL");
+    ok (ask (h, "module.load", "{\"path\":\"nosuch\"}") == ENOENT,
+        "loading a module whose file does not exist fails with ENOENT");
+    ok (ask (h, "module.load", "{\"path\":\"/dev/null\"}") == EINVAL,
+        "loading a file that is not a module fails with EINVAL");
     ok (ask (h, "module.load", "{\"args\":[]}") == EPROTO
             && ask (h, "module.load", "{\"path\":\"echo\",\"args\":[1]}") == EPROTO
             && ask (h, "module.remove", "{}") == EPROTO && ask (h, "module.load", NULL) == EPROTO,
-        "malformed requests are EPROTO");
-    ok (ask (h, "module.remove", "{\"name\":\"broker\"}") == ENOENT, "the broker's own services are not removed");
-    ok (ask (h, "inlined.echo", "{}") == ENOSYS, "a failed load leaves nothing behind");
+        "malformed requests to the module service fail with EPROTO");
+    ok (ask (h, "module.remove", "{\"name\":\"broker\"}") == ENOENT,
+        "the services that are built into the broker cannot be removed");
+    ok (ask (h, "inlined.echo", "{}") == ENOSYS, "a module that could not be loaded leaves nothing behind");
 }
 
 static int thread_of (idt_t *h, const char *topic)
@@ -261,11 +265,11 @@ static void test_computing (struct run *run, idt_t *h)
         "the broker answers while a module computes");
     removes = idt_rpc_pack (h, "module.remove", IDT_NODEID_ANY, 0, "{s:s}", "name", "two");
     ask (h, "attr.get", "{\"name\":\"rank\"}");
-    ok (!idt_future_is_ready (one) && !idt_future_is_ready (two), "other modules of the same thread do not answer "
-                                                                  "while one computes");
+    ok (!idt_future_is_ready (one) && !idt_future_is_ready (two),
+        "other modules of a shared thread do not answer while one of them computes");
     close (open (path, O_CREAT | O_WRONLY, 0600));
     ok (idt_rpc_get (one, NULL) == 0 && idt_rpc_get (two, NULL) == 0 && idt_rpc_get (removes, NULL) == 0,
-        "modules of the same thread answer after the computing one has finished");
+        "the modules of a shared thread answer after the computing one has finished");
     unlink (path);
     idt_future_destroy (one);
     idt_future_destroy (two);
@@ -280,9 +284,9 @@ static void test_sharing (struct run *run, idt_t *h)
 
     ok (ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"one\"}") == 0
             && ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"two\"}") == 0,
-        "modules that share a thread are loaded");
+        "modules that request to share a thread are loaded");
     ok ((thread = thread_of (h, "one.thread")) > 0 && thread_of (h, "two.thread") == thread && thread != getpid (),
-        "modules share one thread that is not the broker's");
+        "modules that share a thread run in one thread, which is not the broker's");
     ok (ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"own\",\"args\":[\"--thread\"]}") == 0
             && thread_of (h, "own.thread") != thread,
         "a module that requests a thread of its own gets one");
@@ -294,15 +298,15 @@ static void test_sharing (struct run *run, idt_t *h)
     test_computing (run, h);
     f = idt_rpc (h, "one.hold", NULL, IDT_NODEID_ANY, 0);
     ok (ask (h, "one.end", NULL) == 0 && idt_rpc_get (f, NULL) < 0 && errno == ECANCELED,
-        "a module that ends by itself answers the requests that it holds");
+        "a module that ends by itself answers the requests that it has not answered yet");
     idt_future_destroy (f);
     wait_until (ask (h, "one.echo", NULL) == ENOSYS);
     f = idt_rpc (h, "module.load", "{\"path\":\"sharing\",\"name\":\"bad\",\"args\":[\"fail\"]}", IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (f, NULL) < 0 && errno == EDOM
             && strcmp (idt_future_error (f), "the argument 'fail' was given") == 0,
-        "the error of a module that does not start in the shared thread is reported");
+        "the error of a module in the shared thread that does not start is reported");
     idt_future_destroy (f);
-    ok (ask (h, "module.remove", "{\"name\":\"own\"}") == 0, "the other modules are removed");
+    ok (ask (h, "module.remove", "{\"name\":\"own\"}") == 0, "the remaining modules of the shared thread are removed");
 }
 
 static void test_again (idt_t *h, const char *load, const char *remove, const char *topic, const char *what)
@@ -339,8 +343,8 @@ static void test_race (idt_t *h, const char *name)
         answered += i == 0 ? errnum == ECANCELED : errnum == 0 || errnum == ENOSYS || errnum == ENOENT;
         idt_future_destroy (f[i]);
     }
-    ok (removed == 1, "%s: of 10 requests to remove it, one succeeds", name);
-    ok (answered == 40, "%s: each request on its way to a module that ends is answered", name);
+    ok (removed == 1, "%s: exactly one of 10 concurrent requests to remove a module succeeds", name);
+    ok (answered == 40, "%s: each request that is on its way to a module when the module ends is answered", name);
 }
 
 static void test_end (idt_t *h)
@@ -348,12 +352,12 @@ static void test_end (idt_t *h)
     ask (h, "module.load", "{\"path\":\"echo\"}");
     idt_future_t *f = idt_rpc (h, "echo.hold", "{}", IDT_NODEID_ANY, 0);
     ok (ask (h, "echo.end", "{\"errnum\":0}") == 0 && idt_rpc_get (f, NULL) < 0 && errno == ECANCELED,
-        "a module may end by itself, and answer before it does");
+        "a module that ends by itself may answer its requests before it ends");
     idt_future_destroy (f);
     wait_until (ask (h, "echo.echo", "{}") != 0);
     ask (h, "module.load", "{\"path\":\"echo\",\"args\":[\"fail\"]}");
     wait_until (ask (h, "echo.echo", "{}") != 0);
-    ok (ask (h, "module.remove", "{\"name\":\"echo\"}") != 0, "a module that fails is removed");
+    ok (ask (h, "module.remove", "{\"name\":\"echo\"}") != 0, "a module that ends with an error is removed");
 }
 
 /* --- the rest ----------------------------------------------------------------------------------------------- */
@@ -372,7 +376,7 @@ static void test_followers (struct run *run, idt_t *h)
         idt_future_destroy (f);
         idt_close (other);
     }
-    ok (followed == 300, "300 clients follow the log, one after the other (%d)", followed);
+    ok (followed == 300, "300 clients follow the log one after the other, and %d of them succeed", followed);
 }
 
 /* Why a client is refused; "": it is accepted and reaches that rank. */
@@ -395,7 +399,7 @@ static void test_uri (struct run *run)
 {
     idt_error_t err;
 
-    ok (strcmp (refusal (run, "?rank=0", &err), "") == 0, "a URI may name the rank");
+    ok (strcmp (refusal (run, "?rank=0", &err), "") == 0, "the URI of a broker may name the rank");
     ok (strstr (refusal (run, "?rank=5", &err), "no broker of rank 5 runs there"),
         "a URI with a rank that does not exist is "
         "refused: %s",
@@ -467,7 +471,7 @@ static void test_stop (void)
     ok (ask (h, "shutdown.start", NULL) == 0, "a broker stops on request, and answers the request");
     ok (idt_rpc_get (f, NULL) < 0 && errno == ECANCELED && idt_rpc_get (g, NULL) < 0 && errno == ECANCELED
             && idt_rpc_get (s, NULL) < 0 && errno == ECANCELED,
-        "the modules of a stopping broker answer the requests that they hold");
+        "when a broker stops, its modules answer the requests that they have not answered yet");
     idt_future_destroy (f);
     idt_future_destroy (g);
     idt_future_destroy (s);
@@ -532,7 +536,7 @@ static void test_many (const char *inside)
     wait_for_all (h);
     ok (answers_of_all (h) == MANY, "%s: %d brokers in one process form a tree", inside, MANY);
     ok (are_by (h, 0, inside) && are_by (h, 1, inside) && are_by (h, MANY - 1, inside),
-        "the links of the tree are of the requested kind");
+        "the links between the brokers of a process are of the requested kind");
     ask (h, "shutdown.start", NULL);
     pthread_join (run.thread, NULL);
     ok (run.exit_code == 0, "the brokers of a process stop on request");

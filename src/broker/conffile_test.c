@@ -29,11 +29,11 @@ static void test_values (void)
     idt_error_t err = { "" };
     static const char text[] = "# a comment\n\n a = 1 \nb=\" two words \"\nc =\nd = x = y\nlast = 1";
 
-    ok (load (a, text, strlen (text), &err) == 0, "a file is read %s", err.text);
+    ok (load (a, text, strlen (text), &err) == 0, "a configuration file is read %s", err.text);
     ok (strcmp (attr_get (a, "a", NULL), "1") == 0 && strcmp (attr_get (a, "b", NULL), " two words ") == 0
             && strcmp (attr_get (a, "c", NULL), "") == 0 && strcmp (attr_get (a, "d", NULL), "x = y") == 0
             && strcmp (attr_get (a, "last", NULL), "1") == 0,
-        "blanks and quotes around a value are removed, and the last line needs no newline");
+        "blanks and quotes around a value of a configuration file are removed, and the last line needs no newline");
     attrs_destroy (a);
 }
 
@@ -62,7 +62,7 @@ static void test_toml (void)
     struct attrs *a = attrs_create ();
     idt_error_t err = { "" };
 
-    ok (load (a, text, strlen (text), &err) == 0, "a file with tables and lists is read %s", err.text);
+    ok (load (a, text, strlen (text), &err) == 0, "a configuration file with tables and lists is read %s", err.text);
     is_value (a, "top", "a\\b#c");
     is_value (a, "quoted", "a \"b\\ # c");
     is_value (a, "yes", "true");
@@ -83,14 +83,14 @@ static void test_origin (void)
     static const char text[] = "\n[cluster]\n\nport = 99999\n";
 
     ok (load (a, text, strlen (text), &err) == 0 && (copy = attrs_copy (a)),
-        "a file with a number out of range is read");
+        "a configuration file with a number out of range is read; the owner of the attribute checks the range");
     ok (attr_u32 (copy, "cluster.port", "1", 1, 65535, &n, &err) < 0
             && strstr (err.text, ":4: attribute cluster.port=99999"),
-        "the error for a number out of range names the line: %s", err.text);
+        "the error for a number out of range names the line of the configuration file: %s", err.text);
     attr_give (a, "cluster.port", "0", &err);
     ok (!attr_origin (a, "cluster.port") && attr_u32 (a, "cluster.port", "1", 1, 65535, &n, &err) < 0
             && strncmp (err.text, "attribute cluster.port=0", 24) == 0,
-        "the error names no line if the command line set the number: %s", err.text);
+        "the error for a number out of range names no line if the command line set the number: %s", err.text);
     attrs_destroy (copy);
     attrs_destroy (a);
 }
@@ -144,10 +144,10 @@ static void test_endless (void)
 
     memset (text, 'x', size);
     ok (load (a, text, size, &err) < 0 && strstr (err.text, "a line has at most"),
-        "a line over the limit is refused: %s", err.text);
-    ok (conffile_load (a, "/dev/zero", &err) < 0, "a file without line ends is refused: %s", err.text);
+        "a line of a configuration file over the limit is refused: %s", err.text);
+    ok (conffile_load (a, "/dev/zero", &err) < 0, "a configuration file without line ends is refused: %s", err.text);
     ok (conffile_load (a, ".", &err) < 0 && conffile_load (a, "no-such-file", &err) < 0,
-        "a missing file is refused: %s", err.text);
+        "a missing configuration file is refused: %s", err.text);
     free (text);
     attrs_destroy (a);
 }

@@ -26,8 +26,8 @@ static void test_transitions (void)
 
     for (int s = 0; s < STATES; s++)
         for (int i = 0; i < INPUTS; i++)
-            ok (state_next (s, i) == expected[s][i], "%s, on %s: %s", state_name (s), inputs[i],
-                state_name (expected[s][i]));
+            ok (state_next (s, i) == expected[s][i], "a broker in state %s changes, on input '%s', to state %s",
+                state_name (s), inputs[i], state_name (expected[s][i]));
 }
 
 /* Try all sequences of as many inputs as there are states. */
@@ -46,14 +46,14 @@ static void test_histories (void)
 {
     bool bounded = true;
 
-    ok (never_back (STATE_JOIN, STATES + 1), "no sequence of inputs leads back to an earlier state");
+    ok (never_back (STATE_JOIN, STATES + 1), "no sequence of inputs leads a broker back to an earlier state");
     for (int s = STATE_JOIN; s < STATES; s++) {
         enum state end = state_next (s, STATE_STOP);
 
         end = state_next (state_next (end, STATE_TIMEOUT), STATE_TIMEOUT);
         bounded = bounded && end == STATE_EXIT;
     }
-    ok (bounded, "a stop and two timeouts lead from each state to the exit");
+    ok (bounded, "from each state of a broker a stop and two timeouts lead to the exit");
 }
 
 int main (void)
@@ -63,6 +63,6 @@ int main (void)
     ok (strcmp (state_name (STATE_JOIN), "join") == 0 && strcmp (state_name (STATE_RUN), "run") == 0
             && strcmp (state_name (STATE_CLEANUP), "cleanup") == 0
             && strcmp (state_name (STATE_SHUTDOWN), "shutdown") == 0 && strcmp (state_name (STATE_EXIT), "exit") == 0,
-        "states have the names that clients see");
+        "the states of a broker have the names that clients see");
     return done_testing ();
 }

@@ -91,13 +91,13 @@ static void test_turns (void)
     struct process *p = make (o, 3);
 
     o[1].wakes = o[0].m;
-    ok (!member_create (p, "m-1", &ops, &o[1]), "the name of a member cannot be used twice");
+    ok (!member_create (p, "m-1", &ops, &o[1]), "a process refuses a second member with the same name");
     ok (process_run (p) == 0, "a process runs until its members have ended");
     ok (o[0].turns == 1 && o[1].turns == 3 && o[2].turns == 1,
-        "each member has a first turn, then as many as it requests, and none after its end");
+        "each member has a first turn, then as many turns as it requests, and no turn after its end");
     ok (order[0] == 1 && order[2] == 3 && order[1] == 5, "turns follow the order in which members woke");
-    ok (o[0].told == 1 && o[1].told == 1 && o[2].told == 1, "owners are notified once, when they may destroy their "
-                                                            "members");
+    ok (o[0].told == 1 && o[1].told == 1 && o[2].told == 1,
+        "the owner of a member is notified once, when it may destroy the member");
     ok (process_run (p) == 0, "a process without members does not run");
     end (p, o, 3);
 }
@@ -137,7 +137,7 @@ static void test_woken (void)
         idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
     for (int i = 0; i < MEMBERS; i++)
         turns += o[i].turns;
-    ok (turns == MEMBERS + 3, "each member has a first turn, then only members with an event have one (%d)", turns);
+    ok (turns == MEMBERS + 3, "each member has a first turn, and then has turns only when it has an event (%d)", turns);
     for (int i = 0; i < MEMBERS; i++) {
         idt_watcher_destroy (o[i].w);
         close (o[i].fd);
@@ -156,7 +156,7 @@ static void test_greedy (void)
         bail_out ("cannot make a watcher");
     idt_watcher_start (o[1].w);
     wait_until (o[1].turns == 2) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
-    ok (o[0].turns > 0, "descriptors are polled while a member is always busy");
+    ok (o[0].turns > 0, "a process polls descriptors even while a member is always busy");
     idt_watcher_destroy (o[1].w);
     close (o[1].fd);
     end (p, o, 2);

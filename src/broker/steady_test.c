@@ -272,11 +272,11 @@ static void test_path (const struct run *run, int rank, const char *topic, const
     diag ("%s at rank %d: one: %ju allocations, %ju reads, %ju writes; %d: %ju, %ju, %ju", topic, rank,
           (uintmax_t)one.allocations, (uintmax_t)one.reads, (uintmax_t)one.writes, BATCH, (uintmax_t)many.allocations,
           (uintmax_t)many.reads, (uintmax_t)many.writes);
-    ok (one.errors == 0 && many.errors == 0, "%s is answered at rank %d", topic, rank);
+    ok (one.errors == 0 && many.errors == 0, "a request for %s to rank %d is answered", topic, rank);
 #if COUNTS
-    ok (one.allocations == 0 && many.allocations == 0, "a request allocates no memory");
-    ok (one.reads == 1 && one.writes == 1, "a request needs one read and one write");
-    ok (many.reads == 1 && many.writes <= BATCH / 16, "%d requests need one read and few writes", BATCH);
+    ok (one.allocations == 0 && many.allocations == 0, "in a steady state a request allocates no memory");
+    ok (one.reads == 1 && one.writes == 1, "in a steady state a request needs one read and one write");
+    ok (many.reads == 1 && many.writes <= BATCH / 16, "%d requests sent together need one read and few writes", BATCH);
 #else
     skip ("counts of a request", "a sanitizer has its own allocator");
 #endif

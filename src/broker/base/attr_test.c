@@ -17,15 +17,16 @@ static void test_define (void)
     idt_error_t err;
     int flags = -1;
 
-    ok (!attr_get (a, "x", &flags) && errno == ENOENT && flags == -1, "an attribute that does not exist is ENOENT");
+    ok (!attr_get (a, "x", &flags) && errno == ENOENT && flags == -1,
+        "a request for an attribute that does not exist fails with ENOENT");
     ok (attr_define (a, "x", "1", ATTR_IMMUTABLE, &err) == 0 && strcmp (attr_get (a, "x", &flags), "1") == 0
             && flags == ATTR_IMMUTABLE,
         "a defined attribute has its default and its flags");
-    ok (attr_define (a, "x", "2", 0, &err) < 0 && errno == EEXIST, "an attribute is not defined twice");
+    ok (attr_define (a, "x", "2", 0, &err) < 0 && errno == EEXIST, "a second definition of an attribute is refused");
     attr_give (a, "y", "one", NULL);
     attr_give (a, "y", "two", NULL);
     ok (attr_define (a, "y", "default", 0, &err) == 0 && strcmp (attr_get (a, "y", NULL), "two") == 0,
-        "the last value of the command line overrides the default");
+        "if the command line sets an attribute several times, the last value overrides the default");
     attr_give (a, "rank", "7", NULL);
     ok (attr_define (a, "rank", "0", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "rank"),
         "an immutable attribute of the broker cannot be set on the command line");
@@ -73,14 +74,14 @@ static void test_check (void)
     a = attrs_create ();
     attr_define (a, "set", "1", ATTR_SETTABLE, &err);
     ok (attr_define (a, "fact", "\xff", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "fact"),
-        "a value of the broker that no response can carry is refused: %s", err.text);
+        "a broker refuses to set an attribute to a value that no response can carry: %s", err.text);
     memset (big, 'x', ATTR_VALUE_MAX + 1);
     big[ATTR_VALUE_MAX + 1] = '\0';
     ok (attr_give (a, "big", big, NULL) < 0 && attr_set (a, "set", big, &err) < 0 && errno == EINVAL
             && strstr (err.text, "65537"),
         "a value that is too long is refused: %s", err.text);
     ok (attr_give (a, "big", big + 1, NULL) == 0 && attr_define (a, "list", big, 0, &err) == 0,
-        "a value of the largest size, or a longer one of the broker, is accepted");
+        "a client may set a value of the largest size; the broker may set a longer one");
     free (big);
     attrs_destroy (a);
 }
@@ -116,26 +117,26 @@ static void test_set (void)
         "a client cannot set an unknown attribute");
     ok (attr_set (a, "fact", "2", &err) < 0 && errno == EINVAL && strcmp (err.text, "attribute may not be updated") == 0
             && attr_set (a, "plain", "2", &err) < 0 && errno == EINVAL,
-        "a client cannot set an immutable attribute or one of the broker");
+        "a client cannot set an immutable attribute or one that only the broker sets");
     ok (attr_set (a, "level", "2", &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "a client can set a settable attribute");
     ok (attr_own (a, "level", refuse_bad, take, &owner, &err) == 0 && owner.asked == 1
             && !strcmp (owner.took, "level=2"),
-        "a new owner checks the present value");
+        "a new owner of an attribute checks the present value");
     ok (attr_set (a, "level", "bad", &err) < 0 && errno == EINVAL
             && !strcmp (err.text, "attribute level=bad: bad is bad") && strcmp (attr_get (a, "level", NULL), "2") == 0
             && !strcmp (owner.took, "level=2"),
-        "a value that the owner refuses changes nothing");
+        "a value that the owner of the attribute refuses changes nothing");
     ok (attr_check (a, "level", "3", &err) == 0 && attr_check (a, "level", "bad", &err) < 0
             && attr_check (a, "fact", "3", &err) < 0 && !strcmp (owner.took, "level=2")
             && strcmp (attr_get (a, "level", NULL), "2") == 0,
-        "attr_check () returns the owner's answer without a change");
+        "attr_check () returns the owner's answer and does not change the attribute");
     ok (attr_set (a, "level", attr_get (a, "level", NULL), &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
-        "a value may be set to itself");
+        "an attribute may be set to the value that it has");
     ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0,
         "the broker may set any attribute");
     ok (attr_own (a, "nosuch", refuse_bad, take, &owner, &err) < 0 && errno == ENOENT,
-        "only existing attributes have an owner");
+        "only an attribute that exists can get an owner");
     attrs_destroy (a);
 }
 
@@ -241,7 +242,7 @@ static void test_absent (void)
 
     ok (attr_u32 (a, "x", "5", 1, 9, &n, NULL) == 0 && n == 5 && attr_size (a, "y", "6", 1, 9, &size, NULL) == 0
             && size == 6 && attr_seconds (a, "z", "7s", 1, 9, &t, NULL) == 0 && t > 6.9,
-        "a number that is not set has its default");
+        "an attribute of type number that is not set has its default");
     ok (strcmp (attr_get (a, "z", NULL), "7s") == 0 && !attr_unclaimed (a, NULL, NULL),
         "an attribute with a default exists, and is claimed");
     attrs_destroy (a);
@@ -253,15 +254,16 @@ static void test_switches (void)
     idt_error_t err;
     bool on = false;
 
-    ok (attr_switch (a, "not", "true", &on, &err) == 0 && on, "a switch that is not set has its default");
+    ok (attr_switch (a, "not", "true", &on, &err) == 0 && on,
+        "an attribute of type switch that is not set has its default");
     attr_give_at (a, "x", "no", "FILE:3", &err);
-    ok (attr_switch (a, "x", "true", &on, &err) == 0 && !on, "a switch may be set to no");
+    ok (attr_switch (a, "x", "true", &on, &err) == 0 && !on, "an attribute of type switch may be set to no");
     attr_give_at (a, "x", "maybe", "FILE:4", &err);
     ok (attr_switch (a, "x", "true", &on, &err) < 0 && errno == EINVAL && !on
             && strcmp (err.text, "FILE:4: attribute x=maybe: must be true or false (on, off, yes, no, 1 and 0 are "
                                  "taken, too)")
                    == 0,
-        "the error for an unknown word has the word and its line: %s", err.text);
+        "the error for an unknown word names the word and the line of the word: %s", err.text);
     attrs_destroy (a);
 }
 
@@ -274,10 +276,10 @@ static void test_blamed (void)
     attr_give (a, "z", "7", NULL);
     ok (strcmp (attr_blamed (a, "x.y=6: must be 7"), "FILE:4") == 0
             && strcmp (attr_blamed (a, "x=5: bad"), "FILE:3") == 0,
-        "the attribute at the begin of an error text is found, with its line");
+        "attr_blamed () finds the attribute at the beginning of an error text, and returns the line that set it");
     ok (!*attr_blamed (a, "z=7: bad") && !*attr_blamed (a, "x=6: bad") && !*attr_blamed (a, "x is bad")
             && !*attr_blamed (a, ""),
-        "no line is found without an origin, or with another value");
+        "attr_blamed () returns no line for an attribute that no file set, or that has another value than the error text");
     attrs_destroy (a);
 }
 
@@ -298,11 +300,11 @@ static void test_foreach (void)
     attr_define (a, "a", "1", 0, NULL);
     attr_define (a, "b", "2", 0, NULL);
     attr_foreach (a, append, text);
-    ok (strcmp (text, "a1b2c3") == 0, "attributes are listed in order of names");
+    ok (strcmp (text, "a1b2c3") == 0, "attributes are listed in the order of their names");
     attr_give (a, "given", "x", NULL);
     ok (strcmp (attr_default (a, "given", "y", NULL), "x") == 0 && strcmp (attr_default (a, "new", "y", NULL), "y") == 0
             && strcmp (attr_default (a, "new", "z", NULL), "y") == 0 && !attr_unclaimed (a, NULL, NULL),
-        "a default applies to an attribute that is not set, and does not change");
+        "a default applies to an attribute that is not set, and cannot be changed later");
     ok (attr_set (a, "new", "z", NULL) < 0 && errno == EINVAL, "a default does not make an attribute settable");
     attrs_destroy (a);
 }
@@ -364,8 +366,10 @@ static void test_threads (void)
     }
     __atomic_store_n (&r.told, true, __ATOMIC_RELAXED);
     pthread_join (thread, NULL);
-    ok (n == 20000 && r.good, "another thread reads whole values while they change, and defines other attributes");
-    ok (!attr_read (r.a, "nosuch") && errno == ENOENT, "an attribute that does not exist is ENOENT for another thread");
+    ok (n == 20000 && r.good,
+        "another thread reads whole values while the broker changes them and defines other attributes");
+    ok (!attr_read (r.a, "nosuch") && errno == ENOENT,
+        "a request of another thread for an attribute that does not exist fails with ENOENT");
     attrs_destroy (r.a);
 }
 

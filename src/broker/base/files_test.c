@@ -29,16 +29,17 @@ int main (int argc, char **argv)
     for (int fd = 3; fd < 1024; fd++) /* files that the caller of this test left open */
         close (fd);
     ok (plan_files_need (0) < plan_files_need (1) && plan_files_need (1) < plan_files_need (32),
-        "each child needs more descriptors");
-    ok (plan_files_check (0, 0, &err) == 0 && plan_files_open (3) == 0, "a usual limit is enough: %s", err.text);
+        "each further child needs more descriptors");
+    ok (plan_files_check (0, 0, &err) == 0 && plan_files_open (3) == 0,
+        "a usual limit of open files is enough for a broker: %s", err.text);
     ok (limit (plan_files_need (32)) && plan_files_check (32, 0, &err) == 0 && plan_files_check (33, 0, &err) < 0
             && errno == EMFILE,
-        "the hard limit is checked, exact to one child");
+        "the check of the hard limit of open files is exact to one child");
     snprintf (need, sizeof (need), "needs %ju (children: 33,", (uintmax_t)plan_files_need (33));
-    ok (strstr (err.text, need) && strstr (err.text, "(ulimit -Hn)"), "the error has the number and the limit: %s",
-        err.text);
+    ok (strstr (err.text, need) && strstr (err.text, "(ulimit -Hn)"),
+        "the error for too few open files has the number needed and the limit: %s", err.text);
     int fd = dup (1);
     ok (fd > 2 && plan_files_open (3) == 1 && plan_files_check (32, plan_files_open (3), &err) < 0,
-        "inherited files are not available to the broker");
+        "the broker cannot use the descriptors of inherited files");
     return done_testing ();
 }

@@ -59,7 +59,8 @@ static void test_texts (void)
     for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
         char *text = text_of (rows[i].names);
 
-        ok (text && strcmp (text, rows[i].text) == 0, "\"%s\" is \"%s\" (%s)", rows[i].names, rows[i].text, text);
+        ok (text && strcmp (text, rows[i].text) == 0, "the list of \"%s\" is \"%s\" (%s)", rows[i].names, rows[i].text,
+            text);
         free (text);
     }
 }
@@ -146,7 +147,7 @@ static void test_random (void)
         free (text);
         hostlist_destroy (hl);
     }
-    ok (bad == 0, "3000 random lists expand to the names that were added");
+    ok (bad == 0, "each of 3000 random lists expands to the names that were added to the list");
 }
 
 /* Memory depends on the number of runs: a million consecutive hosts are one run. */
@@ -160,7 +161,7 @@ static void test_large (void)
         hostlist_append (hl, name, 1);
     }
     text = hostlist_text (hl);
-    ok (text && strcmp (text, "node[0-999999]") == 0, "a million hosts are one run");
+    ok (text && strcmp (text, "node[0-999999]") == 0, "a list of a million numbered hosts is stored as one run");
     free (text);
     hostlist_destroy (hl);
 }

@@ -16,14 +16,16 @@ static void test_periods (void)
 
     for (int i = 0; i < 1000; i++)
         said += log_limit_take (&l, 5.);
-    ok (said == LOG_LIMIT_LINES, "the first lines of a period are logged");
-    ok (log_limit_left_out (&l, 5 + LOG_LIMIT_PERIOD_S / 2) == 0, "the number left out is not reported before the "
-                                                                  "end of the period");
-    ok (!log_limit_take (&l, 6 + LOG_LIMIT_PERIOD_S), "no further line is logged before the number is reported");
+    ok (said == LOG_LIMIT_LINES, "the first lines of a period are logged, up to the limit");
+    ok (log_limit_left_out (&l, 5 + LOG_LIMIT_PERIOD_S / 2) == 0,
+        "the number of lines left out is not reported before the end of the period");
+    ok (!log_limit_take (&l, 6 + LOG_LIMIT_PERIOD_S),
+        "no further line is logged before the number of lines left out is reported");
     ok (log_limit_left_out (&l, 6 + LOG_LIMIT_PERIOD_S) == 1001 - LOG_LIMIT_LINES
             && log_limit_left_out (&l, 6 + LOG_LIMIT_PERIOD_S) == 0,
-        "after the period the number left out is reported once");
-    ok (log_limit_take (&l, 7 + LOG_LIMIT_PERIOD_S), "a new period begins after the report");
+        "after the period the number of lines left out is reported once");
+    ok (log_limit_take (&l, 7 + LOG_LIMIT_PERIOD_S),
+        "a new period begins after the number of lines left out was reported");
 }
 
 /* Lines and reports at random times: each line is logged or counted. */
@@ -47,7 +49,7 @@ static void test_random (void)
     }
     counted += log_limit_left_out (&l, now + LOG_LIMIT_PERIOD_S);
     ok (said + counted == 100000, "each of 100,000 lines is logged or counted");
-    ok (most == LOG_LIMIT_LINES, "a period never has more lines than its limit");
+    ok (most == LOG_LIMIT_LINES, "the lines logged in a period never exceed the limit");
 }
 
 static int lines;
@@ -69,11 +71,12 @@ static void test_log (void)
     log_set_forward (log, take_line, NULL);
     for (int i = 0; i < 500; i++)
         log_refusal (log, LOG_REFUSED_CLIENT, "refusal %d", i);
-    ok (lines == LOG_LIMIT_LINES, "the first of 500 refusals are logged");
+    ok (lines == LOG_LIMIT_LINES, "the first of 500 logged refusals are written to the log");
     log_refusal (log, LOG_REFUSED_HELLO, "another kind");
-    ok (lines == LOG_LIMIT_LINES + 1 && strstr (last, " overlay "), "another kind of refusal has a limit of its own");
+    ok (lines == LOG_LIMIT_LINES + 1 && strstr (last, " overlay "),
+        "each kind of refusal has its own limit in the log");
     log_tell_left_out (log, 0);
-    ok (lines == LOG_LIMIT_LINES + 1, "no number is reported before the end of the period");
+    ok (lines == LOG_LIMIT_LINES + 1, "the number of refusals left out is not reported before the end of the period");
     log_tell_left_out (log, 1e12);
     ok (lines == LOG_LIMIT_LINES + 2 && strstr (last, " local ") && strstr (last, "480 more"),
         "the number of refusals left out is logged: %s", last);

@@ -98,8 +98,8 @@ static void test_shape (const char *shape)
         }
     }
     ok (sound == plans, "%s: each rank is in one process, in %d plans", shape, plans);
-    ok (known == plans, "%s: exactly the ranks that other processes need are known", shape);
-    ok (even == plans, "%s: no process hosts twice its share (%d of %d)", shape, even, plans);
+    ok (known == plans, "%s: the plan knows exactly the ranks that other processes need", shape);
+    ok (even == plans, "%s: no process hosts twice its share of the ranks (%d of %d)", shape, even, plans);
 }
 
 static void test_large (const char *shape, uint32_t size, uint32_t processes, uint32_t most, uint32_t cross)
@@ -109,8 +109,8 @@ static void test_large (const char *shape, uint32_t size, uint32_t processes, ui
     struct found f = look_at (p, t);
 
     ok (f.sound && f.known && plan_processes (p) == processes && f.most <= most && f.cross <= cross,
-        "%s: %u ranks in %u processes: at most %u in one, %u links between processes", shape, size, processes, f.most,
-        f.cross);
+        "%s: a plan puts %u ranks into %u processes: at most %u in one, %u links between processes", shape, size,
+        processes, f.most, f.cross);
     plan_destroy (p);
     topo_destroy (t);
 }
@@ -123,7 +123,7 @@ static void test_whole (void)
     struct found f = look_at (p, t);
 
     ok (f.sound && f.most <= 6 && f.cross <= 4,
-        "a subtree a quarter above the share stays whole: at most %u in one process, %u links between processes",
+        "a subtree with a quarter more ranks than the share stays in one process: at most %u in one process, %u links between processes",
         f.most, f.cross);
     plan_destroy (p);
     topo_destroy (t);

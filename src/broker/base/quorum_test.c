@@ -33,7 +33,7 @@ static void test_parse (void)
         int rc = quorum_parse (cases[i].text, cases[i].size, &need);
 
         ok (cases[i].need > 0 ? rc == 0 && need == cases[i].need : rc < 0 && errno == EINVAL && need == 0,
-            "'%s' of %u: %u", cases[i].text, cases[i].size, cases[i].need);
+            "quorum '%s' of %u brokers is %u, or refused if 0", cases[i].text, cases[i].size, cases[i].need);
     }
 }
 
@@ -55,15 +55,14 @@ static void test_attributes (void)
     idt_error_t err;
 
     ok (init (&q, &attrs, NULL, NULL, &err) == 0 && q.need == 20 && !q.is_given && q.warn_s == 0.,
-        "all brokers are needed unless an attribute is "
-        "set");
+        "the quorum is all brokers unless an attribute is set");
     attrs_destroy (attrs);
     ok (init (&q, &attrs, NULL, "90%", &err) == 0 && q.need == 18 && q.is_given
             && !strcmp (attr_get (attrs, "broker.quorum", NULL), "90%"),
         "cluster.quorum sets the quorum");
-    ok (attr_set (attrs, "broker.quorum", "5", &err) == 0 && q.need == 5, "the quorum may change");
+    ok (attr_set (attrs, "broker.quorum", "5", &err) == 0 && q.need == 5, "cluster.quorum may be changed");
     ok (attr_set (attrs, "broker.quorum", "21", &err) < 0 && strstr (err.text, "from 1 to 20") && q.need == 5,
-        "the quorum cannot exceed the size: %s", err.text);
+        "a quorum above the size of the instance is refused: %s", err.text);
     attrs_destroy (attrs);
     ok (init (&q, &attrs, NULL, "21", &err) < 0 && errno == EINVAL
             && strstr (err.text, "conf:7: attribute cluster.quorum=21: must be a number of ranks from 1 to 20"),
@@ -79,19 +78,17 @@ static void test_take (void)
     struct quorum q = { .size = 20, .need = 18 };
 
     ok (!quorum_take (&q, 17, false) && quorum_take (&q, 18, false) && q.is_reached,
-        "the quorum is reached when that many brokers "
-        "have joined");
+        "the quorum is reached when as many brokers as it names have joined");
     ok (!quorum_take (&q, 1, false) && q.is_reached && !quorum_take (&q, 20, true),
-        "the quorum is reached once, even if brokers "
-        "leave later");
+        "the quorum is reported as reached once, even if brokers leave later");
     q = (struct quorum){ .size = 20, .need = 20 };
-    ok (!quorum_take (&q, 20, false) && quorum_take (&q, 20, true), "a quorum of all is reached when each broker is "
-                                                                    "in its place");
+    ok (!quorum_take (&q, 20, false) && quorum_take (&q, 20, true),
+        "a quorum of all brokers is reached when each broker has joined at its own place in the tree");
     q = (struct quorum){ .size = 20, .need = 18 };
     q.need = 2;
     ok (quorum_take (&q, 2, false), "the quorum may be lowered before it is reached");
     q = (struct quorum){ .size = 1, .need = 1 };
-    ok (quorum_take (&q, 1, true), "a single broker is a quorum of all");
+    ok (quorum_take (&q, 1, true), "in an instance of one broker the quorum is reached by that broker");
 }
 
 int main (void)

@@ -129,9 +129,9 @@ static void test_shapes (void)
         mincrit = mincrit && has_shape ("mincrit:1048576", size, make_mincrit, 1048576);
         binomial = binomial && has_shape ("binomial", size, make_binomial, 0);
     }
-    ok (kary, "kary:1 to kary:9 are complete trees up to 300 ranks");
-    ok (mincrit, "mincrit:0 to mincrit:9 assign ranks to routers in turn, up to 300 ranks");
-    ok (binomial, "binomial consists of binomial trees, up to 300 ranks");
+    ok (kary, "the topologies kary:1 to kary:9 are complete trees, for up to 300 ranks");
+    ok (mincrit, "the topologies mincrit:0 to mincrit:9 assign ranks to routers in turn, for up to 300 ranks");
+    ok (binomial, "the topology binomial consists of binomial trees, for up to 300 ranks");
 }
 
 /* The number of routers that mincrit chooses. */
@@ -208,7 +208,9 @@ static void test_trees (void)
             good = tree_agrees (t);
             topo_destroy (t);
         }
-        ok (size == 131, "%s: paths lead down to the right child, in each tree of up to 130 ranks", uris[i]);
+        ok (size == 131,
+            "%s: the path from each rank to each other rank leads down to the right child, in trees of up to 130 ranks",
+            uris[i]);
     }
 }
 
@@ -252,7 +254,7 @@ static void test_random (const char *uri)
         }
         topo_destroy (t);
     }
-    ok (good, "%s: up to 2^32 - 1 ranks, parents and children agree with each other", uri);
+    ok (good, "%s: in trees of up to 2^32 - 1 ranks, the parent of each child is the rank whose child it is", uri);
 }
 
 static const char *large_uris[] = {
@@ -263,7 +265,8 @@ static void test_large (void)
 {
     struct topo *t = create ("kary:1048576", UINT32_MAX);
 
-    ok (topo_child_count (t, 4294967290U) == 0, "a high rank has no children, without overflow");
+    ok (topo_child_count (t, 4294967290U) == 0,
+        "a high rank has no children, because their ranks are computed without overflow");
     ok (topo_maxlevel (t) == 2, "a kary tree of 2^32 - 1 ranks and a large fanout has 3 levels");
     topo_destroy (t);
     for (size_t i = 0; i < sizeof (large_uris) / sizeof (large_uris[0]); i++)
@@ -330,7 +333,8 @@ static void test_random_custom (void)
         topo_destroy (t);
         free (parent);
     }
-    ok (good, "custom: a tree of each size up to 130, some with parents above their children in number");
+    ok (good,
+        "topology custom: a file can describe a tree of each size up to 130, also with parents whose ranks are above their children's");
 }
 
 /* The largest table that a file can describe. */
@@ -346,7 +350,7 @@ static void test_large_custom (void)
     good = same_parents (t, parent);
     for (int i = 0; good && i < 20000; i++)
         good = place_agrees (t, random_below (&seed, size) >> random_below (&seed, 20), random_below (&seed, size));
-    ok (good, "custom: a million ranks");
+    ok (good, "topology custom: a file can describe a tree of a million ranks");
     topo_destroy (t);
     free (parent);
 }
@@ -369,8 +373,8 @@ static void test_custom_names (void)
         for (int j = 0; j < i; j++)
             same += strcmp (names[i], names[j]) == 0;
     }
-    ok (same == 1 && strcmp (names[0], names[1]) == 0, "custom: names depend on the tree, not on the formatting of "
-                                                       "the file");
+    ok (same == 1 && strcmp (names[0], names[1]) == 0,
+        "topology custom: the name depends on the tree, not on the formatting of the file");
 }
 
 static bool is_refused (const char *uri, uint32_t size, const char *why)
@@ -424,18 +428,19 @@ static void test_chain (void)
     struct topo *t = create ("kary:1", TOPO_LEVELS + 1);
     idt_error_t err = { "" };
 
-    ok (topo_maxlevel (t) == TOPO_LEVELS, "kary:1 has 512 levels below rank 0");
+    ok (topo_maxlevel (t) == TOPO_LEVELS, "topology kary:1 with 513 ranks has 512 levels below rank 0");
     topo_destroy (t);
     errno = 0;
     ok (!topo_create ("kary:1", TOPO_LEVELS + 2, &err) && errno == EINVAL
             && !strcmp (err.text, "topology 'kary:1': the last of 514 brokers is more than 512 levels below rank 0: "
                                   "take kary:2, or more than 2"),
-        "kary:1 with one more rank is refused: %s", err.text);
+        "topology kary:1 with more than 512 levels below rank 0 is refused: %s", err.text);
     ok (!topo_create ("kary:1", UINT32_MAX, &err) && strstr (err.text, "take kary:2, or more than 2"),
-        "kary:1 with 2^32 - 1 ranks is refused without a search: %s", err.text);
+        "topology kary:1 with 2^32 - 1 ranks is refused without a search: %s", err.text);
     for (size_t i = 0; i < sizeof (large_uris) / sizeof (large_uris[0]); i++) {
         t = create (large_uris[i], UINT32_MAX);
-        ok (topo_maxlevel (t) <= TOPO_LEVELS, "%s is never as deep: %" PRIu32 " levels", large_uris[i],
+        ok (topo_maxlevel (t) <= TOPO_LEVELS,
+            "%s has at most 512 levels below rank 0 with 2^32 - 1 ranks: %" PRIu32 " levels", large_uris[i],
             topo_maxlevel (t));
         topo_destroy (t);
     }
@@ -456,11 +461,12 @@ static void test_levels (void)
         parent[rank] = rank + 1 < size ? rank + 1 : 0;
     write_parents (parent, size);
     ok (is_refused (file_uri, size, "rank 1 is more than 512 levels below rank 0"),
-        "a tree that is too deep at rank 1 is refused");
+        "a tree whose rank 1 is more than 512 levels below rank 0 is refused");
     parent[1] = 0;
     write_parents (parent, size);
     t = create (file_uri, size);
-    ok (topo_maxlevel (t) == TOPO_LEVELS && same_parents (t, parent), "a tree with one level less is accepted");
+    ok (topo_maxlevel (t) == TOPO_LEVELS && same_parents (t, parent),
+        "a tree of exactly 512 levels below rank 0 is accepted");
     topo_destroy (t);
     free (parent);
 }
@@ -471,25 +477,28 @@ static void test_files (void)
     struct topo *t;
 
     unlink (file);
-    ok (is_refused (file_uri, 4, "No such file"), "a missing file is refused");
+    ok (is_refused (file_uri, 4, "No such file"), "a missing file of a topology is refused");
     if (mkfifo (file, 0600) < 0)
         bail_out ("cannot make a fifo");
-    ok (is_refused (file_uri, 4, "is not a regular file"), "a fifo is refused, without blocking");
+    ok (is_refused (file_uri, 4, "is not a regular file"),
+        "a fifo as file of a topology is refused, and opening it does not block");
     unlink (file);
-    ok (is_refused ("custom:/dev/zero", 4, "is not a regular file"), "a device without an end is refused");
-    ok (is_refused ("custom:/tmp", 4, "is not a regular file"), "a folder is refused");
+    ok (is_refused ("custom:/dev/zero", 4, "is not a regular file"),
+        "a device without an end as file of a topology is refused");
+    ok (is_refused ("custom:/tmp", 4, "is not a regular file"), "a folder as file of a topology is refused");
     write_file ("");
     if (truncate (file, TOPO_CUSTOM_BYTES) < 0)
         bail_out ("cannot make a large file");
-    ok (is_refused (file_uri, 4, "is not JSON"), "a file of the largest size is read");
+    ok (is_refused (file_uri, 4, "is not JSON"), "a file of a topology may have the largest size");
     if (truncate (file, TOPO_CUSTOM_BYTES + 1) < 0)
         bail_out ("cannot make a large file");
-    ok (is_refused (file_uri, 4, "has 16777217 bytes, more than 16777216"), "a file over the largest size is refused");
+    ok (is_refused (file_uri, 4, "has 16777217 bytes, more than 16777216"),
+        "a file of a topology over the largest size is refused");
     memset (uri + 8, 'x', sizeof (uri) - 9);
-    ok (is_refused (uri, 4, "File name too long"), "the error of a long path still has its reason");
+    ok (is_refused (uri, 4, "File name too long"), "the error for a file with a long path still has the reason");
     write_file ("[null]");
     t = create (file_uri, 1);
-    ok (topo_maxlevel (t) == 0 && topo_child_count (t, 0) == 0, "a file may describe a single broker");
+    ok (topo_maxlevel (t) == 0 && topo_child_count (t, 0) == 0, "the file of a topology may describe a single broker");
     topo_destroy (t);
 }
 

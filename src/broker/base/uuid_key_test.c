@@ -49,7 +49,7 @@ int main (void)
     ok (made == COUNT && formed == COUNT, "a UUID has five groups of lower-case digits");
     ok (random == COUNT, "a UUID has version 4 and variant 10");
     ok (alike == 0, "%d UUIDs are all different", COUNT);
-    ok (digits == 30, "each of the other digits takes all sixteen values (%d)", digits);
+    ok (digits == 30, "each digit of a UUID outside of version and variant takes all sixteen values (%d)", digits);
     free (uuid);
     return done_testing ();
 }

@@ -102,10 +102,11 @@ static void test_reload (uint32_t rank)
         if (!same)
             break;
     }
-    ok (same && failed > 1, "rank %u: a reload that fails at any of %d places changes nothing", (int)rank, failed);
+    ok (same && failed > 1, "rank %u: a reload that fails at any of its %d steps changes nothing", (int)rank, failed);
     fake.left = NEVER;
     describe (b, rank, now);
-    ok (fake.version == 1 && strstr (now, "-1") && !strstr (now, "-0"), "a reload that succeeds changes all: %s", now);
+    ok (fake.version == 1 && strstr (now, "-1") && !strstr (now, "-0"), "a reload that succeeds makes all changes: %s",
+        now);
     boot_destroy (b);
 }
 

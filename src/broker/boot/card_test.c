@@ -52,11 +52,13 @@ static void test_round (void)
     every[248 - 6] = '\0';
     snprintf (endpoint, sizeof (endpoint), "ipc:///%s", every);
     ok (goes_through ("ipc:///tmp/idtree-x/tbon-0", "n1.example.org", "kary:32") && goes_through ("-", "n1", "kary:2"),
-        "a usual bizcard is carried");
+        "a bizcard of usual length is encoded and decoded unchanged");
     ok (goes_through ("ipc:///tmp/a,b c=d;e%2Cf\"g'h\\i\tj", "n1", "custom:a,b"),
-        "names of folders with any character are carried");
-    ok (goes_through ("tcp://[fe80::1%eth0]:1234", "n1", "kary:2"), "an IPv6 address with its interface is carried");
-    ok (goes_through (endpoint, "n1", "kary:2"), "each byte is carried");
+        "a bizcard with any character in the names of folders is encoded and decoded unchanged");
+    ok (goes_through ("tcp://[fe80::1%eth0]:1234", "n1", "kary:2"),
+        "a bizcard with an IPv6 address and its interface is encoded and decoded unchanged");
+    ok (goes_through (endpoint, "n1", "kary:2"),
+        "a bizcard with any byte in its texts is encoded and decoded unchanged");
 }
 
 static void test_plain (void)
@@ -66,9 +68,10 @@ static void test_plain (void)
 
     card_encode (text, &card, NULL);
     ok (strncmp (text, "tcp://[::1]:99,n1,0102fe", 24) == 0 && strstr (text, ",kary:2,7"),
-        "text without special bytes is not escaped: %s", text);
+        "a bizcard without special bytes is encoded without escapes: %s", text);
     *strrchr (text, ',') = '\0';
-    ok (card_decode (text, 3, &got, NULL) == 0 && got.size == 0, "a bizcard without a size is accepted");
+    ok (card_decode (text, 3, &got, NULL) == 0 && got.size == 0,
+        "a bizcard that does not have the size of the instance is accepted");
 }
 
 static void test_bad (void)
@@ -103,7 +106,7 @@ static void test_bad (void)
     memset (card.endpoint, ' ', sizeof (card.endpoint) - 1);
     memset (card.host, ' ', sizeof (card.host) - 1);
     ok (card_encode (text, &card, &err) < 0 && errno == ENAMETOOLONG && strstr (err.text, "rank 3"),
-        "a bizcard that is too long for launchers is not made");
+        "a bizcard longer than launchers accept is refused when it is made");
 }
 
 static bool is_host (const char *name, const char *told)
@@ -120,11 +123,11 @@ static bool is_host (const char *name, const char *told)
 static void test_hosts (void)
 {
     ok (is_host ("node12.example.org", "node12.example.org") && is_host ("(none)", "(none)"),
-        "the name of a host is not changed");
+        "a host name of usual characters is not changed");
     ok (is_host ("B\xc3\xbcro-PC", "B%C3%BCro-PC") && is_host ("my host", "my%20host") && is_host ("a,b", "a%2Cb")
             && is_host ("a[1-3]", "a%5B1-3%5D") && is_host ("a%20b", "a%2520b") && is_host ("\xfc\n", "%FC%0A"),
-        "bytes of a host name that a list or a log cannot have are escaped");
-    ok (is_host ("", "localhost"), "a host without a name is localhost");
+        "bytes of a host name that cannot be in a list of hosts or a log are escaped");
+    ok (is_host ("", "localhost"), "a host with an empty name is called localhost");
 }
 
 int main (int argc, char **argv)

@@ -50,16 +50,16 @@ static bool refused (const char *word, const char *other, const char *asked, cha
 
 static void test_alone (void)
 {
-    ok (is ("single", "auto", ENV ("PATH=/bin")), "without a launcher a broker is alone");
+    ok (is ("single", "auto", ENV ("PATH=/bin")), "a broker without a launcher is an instance of its own");
     ok (is ("single", "auto", ENV ("PMI_SIZE=1", "PMI_RANK=0")) && is ("single", "auto", ENV ("SLURM_NTASKS=1"))
             && is ("single", "auto", ENV ("OMPI_COMM_WORLD_SIZE=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
-        "the only task of a launcher is alone");
+        "a broker that is the only task of a launcher is an instance of its own");
     ok (is ("pmix", "auto", ENV ("SLURM_NTASKS=1", "SLURM_NPROCS=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
-        "an allocation of one task does not limit a launcher in it");
+        "a launcher may start several brokers inside of an allocation of one task");
     ok (is ("single", "auto", ENV ("SLURM_NTASKS=many", "XPMI_SIZE=4", "SLURM_NTASKS_PER_NODE=4", "FLUX_JOB_SIZE=")),
         "a malformed number of tasks is ignored");
     ok (is ("single", "single", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1", "SLURM_NTASKS=4")),
-        "a broker with --standalone is alone in any environment");
+        "a broker with --standalone is an instance of its own in any environment");
 }
 
 static void test_traces (void)
@@ -70,9 +70,10 @@ static void test_traces (void)
 
     for (size_t i = 0; i < sizeof (many) / sizeof (many[0]); i++)
         ok (refused (many[i], "--standalone", "auto", ENV ((char *)many[i])),
-            "%s alone is refused, and the error names it and the option to pass", many[i]);
+            "a broker whose environment has only %s is refused, and the error names the variable and --standalone",
+            many[i]);
     ok (refused ("SLURM_NTASKS=4", "--mpi=pmi2", "auto", ENV ("PMI_SIZE=1", "SLURM_NTASKS=4")),
-        "the strongest trace is reported, with the remedy for its launcher");
+        "if several variables show a launcher, the error reports the strongest one, with the remedy for that launcher");
 }
 
 /* The variables that each launcher sets for one of four tasks, and for the first of an unknown number. */
@@ -134,21 +135,22 @@ static void test_launchers (void)
     };
 
     for (size_t i = 0; i < sizeof (others) / sizeof (others[0]); i++)
-        ok (refused (others[i], "several brokers", "auto", ENV ((char *)others[i])), "%s: there are other tasks",
-            others[i]);
+        ok (refused (others[i], "several brokers", "auto", ENV ((char *)others[i])),
+            "%s in the environment means that the launcher has started other tasks", others[i]);
     for (size_t i = 0; i < sizeof (maybe) / sizeof (maybe[0]); i++)
         ok (refused (maybe[i], "maybe others", "auto", ENV ((char *)maybe[i]))
                 && is ("single", "auto", ENV ((char *)maybe[i], "PMI_SIZE=1"))
                 && is ("single", "single", ENV ((char *)maybe[i])),
-            "%s: there may be other tasks, unless another variable gives one task only", maybe[i]);
+            "%s in the environment means that other tasks may exist, unless another variable shows that only one task exists",
+            maybe[i]);
     ok (refused ("PMI_ID=1", "without -pmi-port", "auto", ENV ("PMI_ID=1", "PMI_PORT=h:1", "MPI_LOCALNRANKS=3")),
-        "the error for Hydra with a port recommends to run it without");
+        "the error for Hydra with PMI_PORT recommends to run Hydra without a port");
     ok (is ("single", "auto", ENV ("SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NODEID=0", "SLURM_JOB_NUM_NODES=4"))
             && is ("single", "auto", ENV ("PBS_TASKNUM=1", "PBS_NODENUM=0", "PBS_VNODENUM=0", "PBS_NP=8"))
             && is ("single", "auto", ENV ("LSB_DJOB_NUMPROC=8", "LSB_MCPU_HOSTS=a 8")),
-        "the script of a batch job runs once");
+        "a broker in the script of a batch job, which runs once, is an instance of its own");
     ok (is ("single", "auto", ENV ("PMI_DEBUG=1", "PMI_NO_FORK=1", "PMIX_MCA_gds=hash", "OMPI_MCA_btl=tcp", "PMI_ID=")),
-        "variables of users, and empty ones, are not traces");
+        "variables that users set, and empty variables, do not show a launcher");
 }
 
 static void test_pmi (void)
@@ -157,19 +159,21 @@ static void test_pmi (void)
             && is ("pmi", "pmi", ENV ("PMI_FD=3", "PMI_SIZE=1", "PMI_RANK=0")),
         "a PMI-1 launcher with a connection is used");
     ok (is ("pmi", "auto", ENV ("SLURM_NTASKS=64", "PMIX_RANK=3", "PMI_FD=9", "PMI_SIZE=2", "PMI_RANK=0")),
-        "a PMI-1 launcher is used within a task of another launcher");
-    ok (refused ("PMI_SIZE is not", "PMI-1", "auto", ENV ("PMI_FD=3")), "PMI-1 without a size is refused");
+        "a PMI-1 launcher is used even within a task of another launcher");
+    ok (refused ("PMI_SIZE is not", "PMI-1", "auto", ENV ("PMI_FD=3")),
+        "a PMI-1 launcher that does not set the size is refused");
     ok (refused ("PMI_RANK is not", "PMI-1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4")),
-        "PMI-1 without a rank is refused");
+        "a PMI-1 launcher that does not set the rank is refused");
     ok (refused ("PMI_RANK=4", "from 0 to 3", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=4")),
-        "a rank that is not below the size is refused");
+        "a rank that is not below the size of the instance is refused");
     ok (refused ("PMI_SIZE=0", "from 1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=0", "PMI_RANK=0"))
             && refused ("PMI_SIZE=9999999", "to 1000000", "auto", ENV ("PMI_FD=3", "PMI_SIZE=9999999", "PMI_RANK=0"))
             && refused ("PMI_FD=x", "number", "auto", ENV ("PMI_FD=x", "PMI_SIZE=2", "PMI_RANK=0"))
             && refused ("PMI_RANK=-1", "number", "auto", ENV ("PMI_FD=3", "PMI_SIZE=2", "PMI_RANK=-1")),
-        "malformed numbers are refused");
-    ok (refused ("PMI_FD", "no launcher", "pmi", ENV ("PMI_SIZE=2")), "a method is refused without its launcher");
-    ok (refused ("broker.boot=guess", "auto", "guess", ENV ("PATH=/bin")), "an unknown method is refused");
+        "malformed numbers for rank and size are refused");
+    ok (refused ("PMI_FD", "no launcher", "pmi", ENV ("PMI_SIZE=2")),
+        "a boot method is refused if its launcher is missing");
+    ok (refused ("broker.boot=guess", "auto", "guess", ENV ("PATH=/bin")), "an unknown boot method is refused");
 }
 
 static void test_pmix (void)
@@ -181,7 +185,7 @@ static void test_pmix (void)
         "PMIx is used on request");
     ok (refused ("PMIX_NAMESPACE", "no launcher", "pmix", ENV ("PMIX_RANK=3"))
             && refused ("PMIX_RANK", "no launcher", "pmix", ENV ("PMIX_NAMESPACE=job")),
-        "a part of the PMIx variables is refused");
+        "a part of the PMIx variables without the others is refused");
     ok (refused ("PMIX_RANK=x", "number", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=x")),
         "a malformed PMIx rank is refused");
 }
@@ -198,10 +202,10 @@ static void test_names (void)
 
     for (size_t i = 0; i < sizeof (task) / sizeof (task[0]); i++)
         good = good && traces_name_task (task[i]);
-    ok (good, "variables that identify a task are not passed on");
+    ok (good, "variables that identify a task are not passed on to children");
     for (size_t i = 0; i < sizeof (other) / sizeof (other[0]); i++)
         good = good && !traces_name_task (other[i]);
-    ok (good, "variables of the allocation or of the user are passed on");
+    ok (good, "variables of the allocation or of the user are passed on to children");
 }
 
 static void test_config (void)
@@ -212,15 +216,14 @@ static void test_config (void)
 
     traces_read (&t, ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1"));
     ok (boot_choose (&conf, "auto", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
-        "--host and --rank need a list of hosts: %s", err.text);
+        "--host and --rank are refused without a list of hosts: %s", err.text);
     ok (boot_choose (&conf, "config", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
-        "the method config needs a list of hosts: %s", err.text);
+        "the boot method config is refused without a list of hosts: %s", err.text);
     attr_give (conf.attrs, "cluster.hosts", "a,b", NULL);
     ok (boot_choose (&conf, "auto", &t, &err) == 0 && conf.method == &boot_config,
         "a list of hosts has precedence over a launcher");
     ok (boot_choose (&conf, "single", &t, &err) == 0 && conf.method == &boot_single,
-        "an explicit method has precedence over a list "
-        "of hosts");
+        "an explicit boot method has precedence over a list of hosts");
     attrs_destroy (conf.attrs);
 }
 

@@ -29,14 +29,14 @@ static void test_places (void)
     struct cluster *c = make ("login:81, n[8-10,007].x,z", "%h-ib.net", &err);
     char text[300];
 
-    ok (c && c->size == 6, "a list has as many ranks as hosts %s", err.text);
+    ok (c && c->size == 6, "a list of hosts has as many ranks as hosts %s", err.text);
     ok (strcmp (c->hosts[1].name, "n8.x") == 0 && strcmp (c->hosts[3].name, "n10.x") == 0
             && strcmp (c->hosts[4].name, "n007.x") == 0,
-        "ranks follow the order of the list");
+        "ranks follow the order of the list of hosts");
     ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://login-ib.net:81") == 0, "%s", text);
     ok (cluster_endpoint (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://z-ib.net:7000") == 0, "%s", text);
     ok (c->hosts[5].port == 7000 && c->hosts[0].port == 81 && strcmp (c->interface, "*") == 0,
-        "a host listens at its own port");
+        "a host listens at the port that the list has for it");
     ok (cluster_endpoint (c, 5, text, 5) < 0, "an endpoint that is too long is refused, not cut");
     cluster_destroy (c);
 }
@@ -49,10 +49,10 @@ static void test_numbers (void)
 
     ok (c && c->size == 5 && strcmp (c->hosts[0].name, "::1") == 0 && c->hosts[0].port == 81
             && strcmp (c->hosts[4].name, "10.0.0.1") == 0 && c->hosts[4].port == 82,
-        "a host may be an address, in brackets if it is IPv6 and a port follows %s", err.text);
+        "a host in the list may be an address; an IPv6 address followed by a port is in brackets %s", err.text);
     ok (strcmp (c->hosts[1].name, "fd00::7") == 0 && strcmp (c->hosts[3].name, "fd00::9") == 0
             && c->hosts[3].port == 7000,
-        "an IPv6 address is stored in its canonical form, and needs no brackets without a port");
+        "an IPv6 address is stored in its canonical form; without a port it needs no brackets");
     ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:81") == 0, "%s", text);
     cluster_destroy (c);
 }
@@ -63,7 +63,8 @@ static void finds (const struct cluster *c, const char *name, int want)
     uint32_t rank = 99;
     int rc = cluster_find (c, name, &rank, &err);
 
-    ok (want < 0 ? rc < 0 && rank == 99 : rc == 0 && rank == (uint32_t)want, "%s is rank %d %s", name, want, err.text);
+    ok (want < 0 ? rc < 0 && rank == 99 : rc == 0 && rank == (uint32_t)want, "the host named %s has rank %d %s", name,
+        want, err.text);
 }
 
 static void test_find (void)
@@ -86,7 +87,7 @@ static void test_find (void)
     finds (c, "b.Y", -1);
     ok (cluster_is_same_name ("Node7", "node7.cluster.org") && !cluster_is_same_name ("n7.a", "n7.b")
             && !cluster_is_same_name ("n7", "n70"),
-        "case and a domain do not make a different host");
+        "two names are of the same host if they differ only in case or in a missing domain");
     finds (c, "", -1);
     cluster_destroy (c);
 }
@@ -137,8 +138,8 @@ static void test_many (void)
     idt_error_t err = { "" };
     struct cluster *c = make ("n[0-999999]", NULL, &err);
 
-    ok (c && c->size == 1000000 && strcmp (c->hosts[999999].name, "n999999") == 0, "a list may have a million hosts %s",
-        err.text);
+    ok (c && c->size == 1000000 && strcmp (c->hosts[999999].name, "n999999") == 0,
+        "a list of hosts may have a million hosts %s", err.text);
     finds (c, "n500000", 500000);
     cluster_destroy (c);
 }
@@ -148,10 +149,10 @@ int main (int argc, char *argv[])
     struct attrs *a = attrs_create ();
     idt_error_t err = { "" };
 
-    ok (!cluster_is_given (a), "without cluster.hosts the attributes describe no instance");
+    ok (!cluster_is_given (a), "attributes without cluster.hosts describe no instance");
     attr_give (a, "cluster.hosts", "a", NULL);
     ok (cluster_is_given (a) && !cluster_create (a, &err) && strstr (err.text, "idtree keygen"),
-        "a configured instance needs a certificate: %s", err.text);
+        "an instance with a list of hosts needs a certificate: %s", err.text);
     attrs_destroy (a);
     test_places ();
     test_numbers ();

@@ -94,7 +94,8 @@ static void test_children (int zygote, pid_t pid)
         fd[i] = ask (zygote, i, &child[i]);
         good += child[i] > 0 && is_as_asked (fd[i], child[i], i);
     }
-    ok (good == CHILDREN, "each requested process knows its rank, and is our child, in a process group of its own");
+    ok (good == CHILDREN,
+        "each process that the zygote starts knows its rank, and is a child of the caller in a process group of its own");
     close (zygote);
     ok (waitpid (pid, &status, 0) == pid && WIFEXITED (status) && WEXITSTATUS (status) == 0,
         "the zygote ends when its socket is closed");
@@ -102,7 +103,8 @@ static void test_children (int zygote, pid_t pid)
         close (fd[i]);
         ended += waitpid (child[i], &status, 0) == child[i] && WIFEXITED (status) && WEXITSTATUS (status) == 7;
     }
-    ok (ended == CHILDREN, "requested processes outlive the zygote, and their parent can wait for them");
+    ok (ended == CHILDREN,
+        "the processes of a zygote continue when the zygote has ended, and their parent can wait for them");
 }
 
 static void test_gone (void)
@@ -136,7 +138,7 @@ static void test_parent_dies (void)
     }
     close (fds[1]); /* the requested processes keep their copies open */
     ok (waitpid (launcher, &status, 0) == launcher && status == 0 && read (fds[0], &c, 1) == 0,
-        "requested processes are killed when their parent ends");
+        "the processes of a zygote are killed when their parent ends");
     close (fds[0]);
 }
 
@@ -150,9 +152,9 @@ static void test_variable (void)
         refused += zygote_serve (prepare, NULL) < 0 && errno == EINVAL;
     }
     unsetenv (ZYGOTE_VARIABLE);
-    ok (refused == n, "a value that names no socket is refused");
-    ok (zygote_serve (prepare, NULL) == 0 && !getenv ("PREPARED"), "a broker without the variable neither serves nor "
-                                                                   "prepares");
+    ok (refused == n, "a value of the zygote's variable that is not the number of a socket is refused");
+    ok (zygote_serve (prepare, NULL) == 0 && !getenv ("PREPARED"),
+        "a broker without the zygote's variable is not a zygote");
 }
 
 int main (void)

@@ -107,12 +107,14 @@ static void test_answers (void)
     struct world w;
 
     begin (&w);
-    ok (w.n == 2 && w.asked[0] == 1 && w.asked[1] == 2, "the children are asked together at the start");
-    ok (w.left_ms[0] == 8000 - REDUCTION_MARGIN_MS, "children have less time than the requester");
+    ok (w.n == 2 && w.asked[0] == 1 && w.asked[1] == 2, "a reduction sends requests to all children at its start");
+    ok (w.left_ms[0] == 8000 - REDUCTION_MARGIN_MS,
+        "a reduction gives its children less time than the requester gave it");
     answer (&w, 2, SUBTREE_2);
-    ok (!reduction_is_over (w.s), "the reduction waits for all children");
+    ok (!reduction_is_over (w.s), "a reduction waits for the responses of all children");
     answer (&w, 1, "{\"ranks\":{\"status\":{\"full\":\"[1,3-4,7-10]\"}},\"sum\":{\"x\":1}}");
-    ok (w.n == 2 && ends_with (&w, "{\"full\":\"1-14\"}"), "the answers are added up, and no other rank is asked");
+    ok (w.n == 2 && ends_with (&w, "{\"full\":\"1-14\"}"),
+        "when all children have responded, their results are added up and no other rank gets a request");
     end (&w);
 }
 
@@ -123,13 +125,16 @@ static void test_lost (void)
     begin (&w);
     answer (&w, 2, SUBTREE_2);
     fail (&w, 1, EHOSTUNREACH);
-    ok (w.n == 4 && w.asked[2] == 3 && w.asked[3] == 4, "the children of a lost rank are asked");
+    ok (w.n == 4 && w.asked[2] == 3 && w.asked[3] == 4,
+        "if a child is lost, the reduction sends requests to the children of the lost child");
     fail (&w, 3, EHOSTUNREACH);
-    ok (w.n == 6 && w.asked[4] == 7 && w.asked[5] == 8, "the children of a lost child are asked, too");
+    ok (w.n == 6 && w.asked[4] == 7 && w.asked[5] == 8,
+        "if a grandchild is lost after its parent, the reduction sends requests to the grandchild's children, too");
     answer (&w, 4, "{\"ranks\":{\"status\":{\"full\":\"[4,9-10]\"}}}");
     answer (&w, 7, "{\"ranks\":{\"status\":{\"full\":\"7\"}}}");
     fail (&w, 8, EHOSTUNREACH);
-    ok (ends_with (&w, "{\"full\":\"[2,4-7,9-14]\",\"lost\":\"[1,3,8]\"}"), "each rank is in the report once");
+    ok (ends_with (&w, "{\"full\":\"[2,4-7,9-14]\",\"lost\":\"[1,3,8]\"}"),
+        "a report of a reduction has each rank once");
     end (&w);
 }
 
@@ -145,14 +150,14 @@ static void test_failures (void)
     fail (&w, 9, ETIMEDOUT);
     fail (&w, 10, EAGAIN);
     ok (ends_with (&w, "{\"full\":\"[2-3,5-8,11-14]\",\"older\":\"[1,4]\",\"no answer\":\"9\",\"busy\":\"10\"}"),
-        "a rank that does not know the request is older, and its children are asked");
+        "if a rank does not know the request because its version is older, the reduction asks the children of that rank");
     end (&w);
 
     begin (&w);
     fail (&w, 2, ETIMEDOUT);
     answer (&w, 1, "[]");
     ok (ends_with (&w, "{\"no answer\":\"[2,5-6,11-14]\",\"malformed\":\"[1,3-4,7-10]\"}"),
-        "a silent rank, or one with a malformed answer, stands for its whole subtree");
+        "if a rank is silent or its response is malformed, the report names the whole subtree of the rank");
     end (&w);
 }
 
@@ -161,12 +166,12 @@ static void test_time (void)
     struct world w;
 
     begin_at (&w, "kary:2", 15, 0, 0, 80);
-    ok (w.left_ms[0] == 70, "the margin is an eighth of a short time");
+    ok (w.left_ms[0] == 70, "the margin that a reduction subtracts from a short time is an eighth of that time");
     reduction_failed (w.s, 1, EHOSTUNREACH);
     reduction_turn (w.s, 81);
     answer (&w, 2, SUBTREE_2);
     ok (w.n == 2 && ends_with (&w, "{\"lost\":\"1\",\"no answer\":\"[3-4,7-10]\",\"full\":\"[2,5-6,11-14]\"}"),
-        "after the deadline no further rank is asked");
+        "after its deadline a reduction asks no further rank");
     end (&w);
 }
 
@@ -175,20 +180,21 @@ static void test_others (void)
     struct world w;
 
     begin_at (&w, "kary:2", 15, 9, 2, 8000);
-    ok (w.n == 1 && w.asked[0] == 2, "another rank is asked for its subtree");
+    ok (w.n == 1 && w.asked[0] == 2, "a reduction over the subtree of another rank asks that rank");
     fail (&w, 2, EHOSTUNREACH);
     fail (&w, 6, EHOSTUNREACH);
     answer (&w, 5, "{\"ranks\":{\"status\":{\"full\":\"[5,11-12]\"}}}");
     fail (&w, 13, EHOSTUNREACH);
     fail (&w, 14, EHOSTUNREACH);
     ok (ends_with (&w, "{\"lost\":\"[2,13-14]\",\"offline\":\"6\",\"full\":\"[5,11-12]\"}"),
-        "if the root of the subtree is lost, its children are asked");
+        "if the root of the requested subtree is lost, its children are asked");
     end (&w);
 
     begin_at (&w, "kary:2", 15, 0, 2, 8000);
     w.errnum = ENOMEM;
     fail (&w, 2, ENOSYS);
-    ok (ends_with (&w, "{\"older\":\"2\",\"busy\":\"[5-6,11-14]\"}"), "a rank whose request cannot be sent is busy");
+    ok (ends_with (&w, "{\"older\":\"2\",\"busy\":\"[5-6,11-14]\"}"),
+        "a rank to which no request can be sent is reported as busy");
     end (&w);
 }
 
@@ -199,7 +205,8 @@ static void test_known (void)
     begin_at (&w, "kary:2", 5, 0, 1, 8000);
     w.known = "full";
     fail (&w, 1, EHOSTUNREACH);
-    ok (w.n == 1 && ends_with (&w, "{\"lost\":\"1\",\"full\":\"3-4\"}"), "a rank with a known answer is not asked");
+    ok (w.n == 1 && ends_with (&w, "{\"lost\":\"1\",\"full\":\"3-4\"}"),
+        "a rank whose answer is known in advance is not asked");
     end (&w);
 }
 
@@ -209,10 +216,11 @@ static void test_window (void)
     unsigned answered = 0;
 
     begin_at (&w, "kary:1000", 1000, 0, 0, 8000);
-    ok (w.n == REDUCTION_WINDOW, "at most %u ranks are asked at the same time", REDUCTION_WINDOW);
+    ok (w.n == REDUCTION_WINDOW, "a reduction asks at most %u ranks at the same time", REDUCTION_WINDOW);
     for (; answered < 999 && answered < w.n; answered++)
         fail (&w, w.asked[answered], ETIMEDOUT);
-    ok (answered == 999 && ends_with (&w, "{\"no answer\":\"1-999\"}"), "all ranks have a status at the end");
+    ok (answered == 999 && ends_with (&w, "{\"no answer\":\"1-999\"}"),
+        "at the end of a reduction all ranks have a status");
     end (&w);
 }
 

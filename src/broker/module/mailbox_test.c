@@ -53,7 +53,7 @@ static void test_one_write (void)
         if (mailbox_push_new (mb, message (i), true) < 0 || mailbox_pop (mb) != message (i))
             bail_out ("mailbox");
     ok (read (mailbox_pollfd (mb), &writes, sizeof (writes)) == sizeof (writes) && writes == 1,
-        "a reader that keeps up is woken once");
+        "a reader that reads each message before the next is sent is woken once");
     mailbox_destroy (mb);
 }
 
@@ -61,13 +61,13 @@ static void test_one_thread (void)
 {
     struct mailbox *mb = mailbox_create (3, drop);
 
-    ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN, "a new mailbox is empty: EAGAIN");
+    ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN, "a pop from a new mailbox fails with EAGAIN");
     ok (mailbox_push_new (mb, message (0), true) == 0 && readable (mb), "a mailbox with a message is readable");
     ok (mailbox_push_new (mb, message (1), true) == 0 && mailbox_push_new (mb, message (2), true) == 0
             && mailbox_count (mb) == 3,
-        "a mailbox takes as many messages as its limit");
-    ok (mailbox_push_new (mb, message (3), true) < 0 && errno == ENOBUFS, "a mailbox refuses messages over its limit: "
-                                                                          "ENOBUFS");
+        "a mailbox accepts as many messages as its limit");
+    ok (mailbox_push_new (mb, message (3), true) < 0 && errno == ENOBUFS,
+        "a mailbox at its limit refuses messages with ENOBUFS");
     ok (mailbox_pop (mb) == message (0) && mailbox_pop (mb) == message (1),
         "messages come out in the order in which they "
         "went in");
@@ -77,10 +77,10 @@ static void test_one_thread (void)
                                                                         "message");
     mailbox_close (mb);
     mailbox_close (mb);
-    ok (mailbox_push_new (mb, message (5), true) < 0 && errno == EPIPE, "a closed mailbox refuses messages: EPIPE");
+    ok (mailbox_push_new (mb, message (5), true) < 0 && errno == EPIPE, "a closed mailbox refuses messages with EPIPE");
     ok (mailbox_pop (mb) == message (4) && readable (mb), "messages in a closed mailbox are still popped");
-    ok (!mailbox_pop (mb) && errno == EPIPE && readable (mb), "a closed, empty mailbox returns EPIPE and stays "
-                                                              "readable");
+    ok (!mailbox_pop (mb) && errno == EPIPE && readable (mb),
+        "a pop from a closed and empty mailbox fails with EPIPE, and the mailbox stays readable");
     mailbox_destroy (mb);
 
     mb = mailbox_create (3, drop);
@@ -93,7 +93,7 @@ static void test_one_thread (void)
     errno = 77;
     mailbox_destroy (mb);
     mailbox_destroy (NULL);
-    ok (dropped == 2 && errno == 77, "destroying drops the messages that are left and keeps errno");
+    ok (dropped == 2 && errno == 77, "destroying a mailbox drops the messages left in it, and keeps errno");
 }
 
 /* --- bells ----------------------------------------------------------------------------------- */
@@ -119,21 +119,23 @@ static void test_bell (void)
         "a bell rings for a mailbox with a message");
     ok (bell_next (b) == &a[1] && mailbox_pop (mb[1]) == message (3) && bell_next (b) == &a[0]
             && mailbox_pop (mb[0]) == message (1) && rings (b),
-        "mailboxes with more messages take turns");
+        "mailboxes that have more than one message are popped in turn");
     mailbox_close (mb[0]);
     ok (bell_next (b) == &a[0] && mailbox_pop (mb[0]) == message (2) && bell_next (b) == &a[0] && !mailbox_pop (mb[0])
             && errno == EPIPE && !bell_next (b) && !rings (b),
-        "the close of a mailbox is returned once, after all its messages");
+        "the close of a mailbox is returned once, after all messages of the mailbox");
     mailbox_push_new (mb[1], message (4), true);
     ok (mailbox_pop (mb[1]) == message (4) && bell_next (b) == &a[1] && !mailbox_pop (mb[1]) && errno == EAGAIN
             && !bell_next (b) && !rings (b),
-        "a message that comes while the reader pops is not missed");
+        "a reader that is popping does not miss a message that is sent meanwhile");
     mailbox_push_new (mb[1], message (5), true);
     mailbox_mute (mb[1]);
     ok (!bell_next (b) && !rings (b) && mailbox_pop (mb[1]) == message (5), "a muted mailbox does not ring");
-    ok (!mailbox_wait (mb[1], 0) && !mailbox_wait (mb[1], 0.001), "a wait ends after its time without a message");
+    ok (!mailbox_wait (mb[1], 0) && !mailbox_wait (mb[1], 0.001),
+        "a wait for a mailbox without messages ends after its timeout");
     mailbox_push_new (mb[1], message (6), true);
-    ok (mailbox_wait (mb[1], 0) && mailbox_wait (mb[0], -1), "a wait ends with a message, or with the close");
+    ok (mailbox_wait (mb[1], 0) && mailbox_wait (mb[0], -1),
+        "a wait for a mailbox ends with a message, or when the mailbox is closed");
     mailbox_destroy (mb[0]);
     mailbox_destroy (mb[1]);
     mb[0] = mailbox_create_at (b, &a[0], 9, drop);
@@ -242,7 +244,7 @@ static void test_threads (void)
     for (int i = 0; i < WRITERS; i++)
         pthread_join (threads[i], NULL);
     ok (good, "the messages of each writer come out once and in order");
-    ok (!mailbox_pop (mb) && !readable (mb), "no other messages come out");
+    ok (!mailbox_pop (mb) && !readable (mb), "a reader gets only the messages that the writers sent");
     mailbox_destroy (mb);
 }
 

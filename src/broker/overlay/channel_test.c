@@ -225,7 +225,7 @@ static void test_history (unsigned seed, bool credits)
         ok (false, "history %u: a %s, b %s", seed, a.channel.broken ? a.channel.broken : "lives",
             b.channel.broken ? b.channel.broken : "lives");
     if (credits && (a.most > WINDOW + 4 * CHANNEL_PART || channel_stats (&a.channel).bytes > 0))
-        ok (false, "history %u: %zu bytes were on the wire", seed, a.most);
+        ok (false, "history %u: at most %zu bytes were on the wire at a time", seed, a.most);
     end_fini (&a);
     end_fini (&b);
 }
@@ -264,7 +264,9 @@ static void test_answers_by_turns (void)
         found = idt_msg_type (m) == IDT_MSGTYPE_RESPONSE && idt_msg_route_oldest (m)[35] == 'b';
         idt_msg_unref (m);
     }
-    ok (found, "a response is sent before a hundred for another requester (%d were sent first)", before - 1);
+    ok (found,
+        "a channel sends a response before a hundred responses that wait for another requester (%d were sent first)",
+        before - 1);
     end_fini (&a);
     end_fini (&b);
 }
@@ -282,32 +284,36 @@ static void test_deaf (void)
     step (&b, &a);
     while (put (&a, CLASS_ASK, 1000) == 0)
         asks++;
-    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1, "requests that do not fit are refused (after %zu)",
-        asks);
+    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1,
+        "a channel refuses requests that exceed its queue (after %zu)", asks);
     for (int i = 0; i < 10000; i++)
         put (&a, CLASS_ANSWER, 1000);
     while (put (&a, CLASS_EVENT, 1000) == 0)
         ;
     bytes = channel_stats (&a.channel).bytes;
-    ok (a.most <= WINDOW + 3 * 1500, "an end that reads nothing has one window on the way (%zu bytes)", a.most);
+    ok (a.most <= WINDOW + 3 * 1500,
+        "if a peer reads nothing, at most one window is on the way to that peer (%zu bytes)", a.most);
     ok (bytes <= 2 * MAX_QUEUE + CHANNEL_MAX_ASK_BYTES + 10000 * 400 && channel_stats (&a.channel).failed > 1000,
-        "... and limited queues (%zu bytes)", bytes);
+        "the queues of a channel whose peer reads nothing are limited (%zu bytes)", bytes);
     idt_msg_t *theirs = make (CLASS_ANSWER, 0, 8, 0), *other = make (CLASS_ASK, 0, 8, 1);
-    ok (channel_is_slow (&a.channel, theirs) && !a.channel.broken, "... and is not disconnected for that");
-    ok (!channel_is_slow (&a.channel, other), "only requesters whose responses wait must try again later");
+    ok (channel_is_slow (&a.channel, theirs) && !a.channel.broken,
+        "a channel whose peer reads nothing is not disconnected for that reason");
+    ok (!channel_is_slow (&a.channel, other),
+        "if responses wait, a channel refuses only new requests of their requesters until later");
     idt_msg_unref (theirs);
     idt_msg_unref (other);
     settle (&a, &b);
     ok (channel_stats (&a.channel).bytes == 0 && b.errors == (int)channel_stats (&a.channel).failed
             && b.came[CLASS_ANSWER] + b.errors == 10000 && b.came[CLASS_ASK] == asks,
-        "when it reads, all messages arrive; responses that did not fit arrive as errors (%d)", b.errors);
+        "when the peer reads again, all messages arrive, and responses that exceeded the queue arrive as errors (%d)",
+        b.errors);
     wire_clear (&b);
     for (int i = 0; i < 2000; i++)
         put (&a, CLASS_ASK, 1000);
     channel_close (&a.channel);
     ok (channel_stats (&a.channel).bytes == 0 && channel_stats (&a.channel).asks == 0 && put (&a, CLASS_ASK, 10) < 0
             && errno == EHOSTUNREACH,
-        "queued messages are freed with the link");
+        "destroying a channel frees the messages in its queues");
     end_fini (&a);
     end_fini (&b);
 }
@@ -326,10 +332,11 @@ static void test_too_long (void)
         "a response longer than CHANNEL_MAX_MESSAGE arrives as an error, EMSGSIZE");
     ok (put (&a, CLASS_ASK, CHANNEL_MAX_MESSAGE) < 0 && errno == EMSGSIZE
             && put (&a, CLASS_EVENT, CHANNEL_MAX_MESSAGE) < 0 && errno == EMSGSIZE,
-        "requests and events of that length are refused by the sending end");
+        "a channel refuses to send requests and events longer than CHANNEL_MAX_MESSAGE");
     put (&a, CLASS_EVENT, 8);
     settle (&a, &b);
-    ok (b.came[CLASS_EVENT] == 1 && !a.channel.broken && !b.channel.broken, "the link still works");
+    ok (b.came[CLASS_EVENT] == 1 && !a.channel.broken && !b.channel.broken,
+        "a channel that refused too long messages still sends others");
     end_fini (&a);
     end_fini (&b);
 }
@@ -351,10 +358,10 @@ static void test_order (void)
     channel_send_last (&a.channel, control_encode (CONTROL_GOODBYE, 0, NULL));
     while (b.controls == 0 && step (&a, &b))
         ;
-    ok (b.came[CLASS_ASK] < 500, "control messages pass queued requests (%u requests arrived before one)",
+    ok (b.came[CLASS_ASK] < 500, "control messages are sent before queued requests (%u requests arrived before one)",
         b.came[CLASS_ASK]);
     settle (&a, &b);
-    ok (b.came[CLASS_ASK] == 1000 && b.controls == 2, "goodbye arrives, too");
+    ok (b.came[CLASS_ASK] == 1000 && b.controls == 2, "a goodbye that is sent after queued requests arrives, too");
     idt_msg_unref (beat);
     end_fini (&a);
     end_fini (&b);
@@ -387,24 +394,25 @@ static void test_liars (void)
     give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
     give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
     give (&e, make_control (99, 0, NULL, 0));
-    ok (!e.channel.broken, "a repeated total and unknown classes and types have no effect");
+    ok (!e.channel.broken,
+        "a grant of the same total, an unknown class and an unknown type of control message have no effect");
     give (&e, make_control (CONTROL_CREDIT, 0, less, sizeof (less)));
-    ok (e.channel.broken != NULL, "a peer that revokes credit breaks the link");
+    ok (e.channel.broken != NULL, "a peer that lowers the total of its grants breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_CREDIT, 0, more, 5));
-    ok (e.channel.broken != NULL, "... as does a grant of another length");
+    ok (e.channel.broken != NULL, "a peer that sends a grant of a wrong length breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_LAST, "x", 1));
-    ok (e.channel.broken != NULL, "... a part without the first part");
+    ok (e.channel.broken != NULL, "a peer that sends a later part without the first part of a message breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "x", 1));
-    ok (e.channel.broken != NULL, "... a part that is no message");
+    ok (e.channel.broken != NULL, "a peer that sends parts that do not form a message breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "", 0));
-    ok (e.channel.broken != NULL, "... an empty part");
+    ok (e.channel.broken != NULL, "a peer that sends an empty part breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, 7 | CONTROL_PART_FIRST, "x", 1));
-    ok (e.channel.broken != NULL, "... a part of no class");
+    ok (e.channel.broken != NULL, "a peer that sends a part of an unknown class breaks the link");
     end_fini (&e);
 }
 
@@ -419,7 +427,7 @@ static void test_too_much (void)
     for (int i = 0; i < 360 && !e.channel.broken; i++)
         e.channel.window.granted[CLASS_ASK] = e.channel.window.received[CLASS_ASK],
         give (&e, make (CLASS_ASK, i, 8, 0));
-    ok (e.channel.broken && e.came[CLASS_ASK] == 0, "a peer that sends more than was granted breaks the link");
+    ok (e.channel.broken && e.came[CLASS_ASK] == 0, "a peer that sends more bytes than it was granted breaks the link");
     end_fini (&e);
 }
 
@@ -430,10 +438,11 @@ int main (void)
     for (unsigned seed = 1; seed <= 30; seed++)
         test_history (seed, true);
     ok (tap_failed == failed,
-        "in 30 histories all messages arrive, complete and in order, and never more than a window is on the way");
+        "in 30 histories all messages arrive complete and in order, and never more than one window is on the way");
     for (unsigned seed = 1; seed <= 10; seed++)
         test_history (seed, false);
-    ok (tap_failed == failed, "... also if one end knows no credit: the wire takes what it can");
+    ok (tap_failed == failed,
+        "in 10 histories with a peer that knows no credit all messages arrive complete and in order, at the rate that the wire accepts");
     test_deaf ();
     test_too_long ();
     test_answers_by_turns ();

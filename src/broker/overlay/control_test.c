@@ -34,7 +34,7 @@ static void test_plain (void)
                 && idt_msg_control_status (msg) == 42 + i,
             "control message %d keeps its type and status", types[i]);
         ok (i == 0 ? strcmp (idt_msg_string (msg), "why") == 0 : idt_msg_payload (msg, NULL, NULL) < 0,
-            "... and has a payload only if a text was given");
+            "a control message has a payload only if it was made with a text");
         idt_msg_unref (msg);
     }
 }
@@ -47,11 +47,12 @@ static void test_up (void)
     size_t size;
 
     ok (idt_msg_control_type (msg) == CONTROL_HEARTBEAT && idt_msg_control_status (msg) == 2,
-        "a heartbeat carries the health");
-    ok (control_decode_up (msg, &sent) == 0 && sent == 0x0123456789abcdefU, "... and the time of sending");
+        "a heartbeat has the health of its sender");
+    ok (control_decode_up (msg, &sent) == 0 && sent == 0x0123456789abcdefU,
+        "a heartbeat has the time at which it was sent");
     ok (idt_msg_payload (msg, &data, &size) == 0 && size == 8
             && memcmp (data, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8) == 0,
-        "... big-endian");
+        "the payload of a heartbeat is big-endian");
     idt_msg_unref (msg);
 }
 
@@ -75,7 +76,7 @@ static void test_down (void)
 
         memset (&hb, 0xff, sizeof (hb));
         ok (control_decode_down (msg, &hb) == 0 && same (&hb, &beats[i]),
-            "heartbeat %zu of a parent is decoded as encoded", i);
+            "heartbeat %zu of a parent is decoded to the values that were encoded", i);
         idt_msg_unref (msg);
     }
 }
@@ -97,10 +98,10 @@ static void test_sizes (void)
             refused = false;
         idt_msg_unref (msg);
     }
-    ok (refused, "a heartbeat of any other size is EPROTO");
+    ok (refused, "a heartbeat with a payload of an unknown size fails with EPROTO");
     idt_msg_t *msg = control_encode (CONTROL_HEARTBEAT, 0, NULL);
     ok (control_decode_up (msg, &sent) < 0 && control_decode_down (msg, &hb) < 0,
-        "a heartbeat without a payload is EPROTO");
+        "a heartbeat without a payload fails with EPROTO");
     idt_msg_unref (msg);
 }
 

@@ -61,27 +61,29 @@ static void test_once (void)
     ok (pass_on (kr, NULL) == 0, "an empty keyring has no new keys");
     put (kr, 1, 0);
     put (kr, 2, 0);
-    ok (pass_on (kr, NULL) == 2 && pass_on (kr, NULL) == 0, "each key is sent up once");
+    ok (pass_on (kr, NULL) == 2 && pass_on (kr, NULL) == 0, "a keyring sends each key up once");
     ok (keyring_pending (kr) == 2, "a key is pending until it has arrived");
-    ok (put (kr, 2, 1) && !put (kr, 2, 1) && pass_on (kr, NULL) == 1, "a changed key is sent up again");
+    ok (put (kr, 2, 1) && !put (kr, 2, 1) && pass_on (kr, NULL) == 1, "a keyring sends a changed key up again");
     keyring_arrived (kr);
-    ok (keyring_pending (kr) == 0, "then no key is pending");
+    ok (keyring_pending (kr) == 0, "no key is pending when all sent keys have arrived");
     keyring_join (kr, PARENT);
-    ok (pass_on (kr, NULL) == 0, "no key is sent again to the same parent on another connection");
+    ok (pass_on (kr, NULL) == 0, "after a reconnection to the same parent, keys that had arrived are not sent again");
     put (kr, 3, 0);
-    ok (pass_on (kr, NULL) == 1, "... except new ones");
+    ok (pass_on (kr, NULL) == 1, "after a reconnection to the same parent, new keys are sent");
     keyring_join (kr, PARENT);
-    ok (pass_on (kr, NULL) == 1, "... and those that did not arrive on the last connection");
+    ok (pass_on (kr, NULL) == 1,
+        "after a reconnection to the same parent, keys that did not arrive on the previous connection are sent again");
     keyring_arrived (kr);
     keyring_join (kr, ANCESTOR);
-    ok (pass_on (kr, NULL) == 3, "another broker gets all keys");
+    ok (pass_on (kr, NULL) == 3, "when a keyring joins another broker, all keys are sent to that broker");
     keyring_arrived (kr);
     keyring_join (kr, PARENT);
     put (kr, 4, 0);
-    ok (pass_on (kr, NULL) == 1, "back at the parent only the keys that changed meanwhile are sent");
+    ok (pass_on (kr, NULL) == 1, "when a keyring returns to its parent, only the keys that changed meanwhile are sent");
     keyring_arrived (kr);
     keyring_join (kr, ANCESTOR);
-    ok (pass_on (kr, NULL) == 1, "and at the other broker, too");
+    ok (pass_on (kr, NULL) == 1,
+        "when a keyring returns to another broker, only the keys that changed meanwhile are sent");
     keyring_destroy (kr);
 }
 
@@ -97,11 +99,13 @@ static void test_taken (void)
     pass_on (kr, NULL);
     lie.rank = 2;
     ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && find (kr, 2, 0) == 2,
-        "a key of another rank is refused, and both ranks keep theirs");
+        "a key that belongs to another rank is refused, and both ranks keep their keys");
     lie.rank = 3;
-    ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && keyring_count (kr) == 2, "... also for a new rank");
-    ok (pass_on (kr, NULL) == 0, "... and nothing of it is sent up");
-    ok (put (kr, 1, 1) && keyring_put (kr, &lie) && find (kr, 1, 0) == 3, "a replaced key may be another rank's");
+    ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && keyring_count (kr) == 2,
+        "a key that belongs to another rank is refused for a rank without a key, too");
+    ok (pass_on (kr, NULL) == 0, "no key that was refused is sent up");
+    ok (put (kr, 1, 1) && keyring_put (kr, &lie) && find (kr, 1, 0) == 3,
+        "a key that its rank has replaced may become another rank's key");
     keyring_destroy (kr);
 }
 
@@ -120,7 +124,7 @@ static void test_again (void)
     keyring_again (kr);
     keyring_arrived (kr);
     ok (pass_on (kr, NULL) == 2 * KEYRING_MESSAGE,
-        "keys that could not be sent are sent later, with all that have not arrived");
+        "keys that could not be sent are sent later, together with all that have not arrived");
     keyring_destroy (kr);
 }
 
@@ -138,12 +142,12 @@ static void test_forgotten (void)
             break;
         keyring_arrived (kr);
     }
-    ok (uuid[0] == 'a' + 8, "nine parents, one after the other, get the key");
+    ok (uuid[0] == 'a' + 8, "a keyring sends its key to nine parents, one after the other");
     keyring_join (kr, uuid);
-    ok (pass_on (kr, NULL) == 0, "the last one knows it");
+    ok (pass_on (kr, NULL) == 0, "a keyring knows that the last of nine parents has the key");
     uuid[0] = 'a';
     keyring_join (kr, uuid);
-    ok (pass_on (kr, NULL) == 1, "the first one is forgotten and gets it again");
+    ok (pass_on (kr, NULL) == 1, "a keyring has forgotten the first of nine parents, and sends the key again");
     keyring_destroy (kr);
 }
 
@@ -163,11 +167,12 @@ static void test_many (void)
     put (kr, 34993, 1); /* was not */
     put (kr, 1, 0);     /* is new */
     keyring_join (kr, ANCESTOR);
-    ok (pass_on (kr, above) == n + 1 && keyring_count (above) == n + 1, "%d keys are sent up", (int)n + 1);
+    ok (pass_on (kr, above) == n + 1 && keyring_count (above) == n + 1, "a keyring sends up %d keys", (int)n + 1);
     for (uint32_t i = 1; i < n; i++)
         wrong += find (above, i * 7, i * 7 == 34993) != i * 7;
-    ok (wrong == 0 && find (above, 0, 1) == 0 && find (above, 1, 0) == 1, "each key is found");
-    ok (find (above, 34993, 0) == TOPO_NONE && find (kr, 34993, 0) == TOPO_NONE, "the replaced key is not found");
+    ok (wrong == 0 && find (above, 0, 1) == 0 && find (above, 1, 0) == 1, "each of many keys is found by its bytes");
+    ok (find (above, 34993, 0) == TOPO_NONE && find (kr, 34993, 0) == TOPO_NONE,
+        "a key that was replaced is no longer found");
     keyring_destroy (kr);
     keyring_destroy (above);
 }
@@ -191,11 +196,13 @@ static void test_midst (void)
         put (kr, n + i, 0);
     }
     pass_on (kr, above);
-    ok (pass_on (kr, above) == 0 && keyring_count (above) == keyring_count (kr), "all keys have arrived");
+    ok (pass_on (kr, above) == 0 && keyring_count (above) == keyring_count (kr),
+        "all keys of a keyring arrive at the keyring above");
     for (uint32_t i = 0; i < n; i++)
         wrong += find (above, i, find (kr, i, 1) == i) != i || (find (kr, i, 1) != i && find (kr, i, 0) != i);
-    ok (wrong == 0 && find (above, 97, 1) == 97 && find (above, 97, 0) == TOPO_NONE, "in their last version");
-    ok (keyring_sent (kr) <= n + 100, "only changed keys were sent twice");
+    ok (wrong == 0 && find (above, 97, 1) == 97 && find (above, 97, 0) == TOPO_NONE,
+        "the keyring above has the last version of each key");
+    ok (keyring_sent (kr) <= n + 100, "a keyring sends only changed keys a second time");
     keyring_destroy (kr);
     keyring_destroy (above);
 }

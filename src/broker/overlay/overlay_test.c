@@ -400,7 +400,7 @@ static void world_fini (struct world *w)
     idt_reactor_destroy (w->reactor);
     topo_destroy (w->topo);
     if (rmdir (w->dir) < 0)
-        ok (false, "no socket is left behind");
+        ok (false, "an overlay leaves no socket behind");
 }
 
 /* One turn of the reactor; it waits for an event (such as a heartbeat). */
@@ -649,17 +649,17 @@ static void test_join (enum wire_kind kind)
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     ok (overlay_children_online (w.parent.ov) == 1 && overlay_has_parent (w.child.ov) && !overlay_is_full (w.parent.ov),
-        "a child joins; the other one is missing");
+        "a parent of two counts the child that joined as online, and the other as missing");
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 10);
     UNTIL (&w, w.parent.requests == 1);
-    ok (idt_msg_route_count (w.parent.held) == 2, "its request arrives over the link");
+    ok (idt_msg_route_count (w.parent.held) == 2, "the request of a child arrives over the link");
     reply (&w.parent);
     UNTIL (&w, w.child.answers == 1);
     ask (&w.parent, "leaf.x", 1, 1, 100000);
     UNTIL (&w, w.child.requests == 1);
     reply (&w.child);
     UNTIL (&w, w.parent.answers == 1);
-    ok (w.child.unreachable == 0 && w.parent.unreachable == 0, "requests are answered in both directions");
+    ok (w.child.unreachable == 0 && w.parent.unreachable == 0, "requests in both directions over a link are answered");
     msg = idt_msg_create (IDT_MSGTYPE_EVENT);
     idt_msg_set_topic (msg, "a.b");
     event_publish_new (w.parent.event, msg);
@@ -670,7 +670,7 @@ static void test_join (enum wire_kind kind)
     ok (overlay_is_leaving (w.child.ov), "a child that said goodbye is leaving");
     UNTIL (&w, !w.child.parent_up);
     ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0 && !overlay_is_leaving (w.child.ov),
-        "... until the parent releases it");
+        "a child that said goodbye is leaving until the parent releases it");
     world_fini (&w);
 }
 
@@ -688,11 +688,12 @@ static void test_last_words (bool heard_at_last)
     UNTIL (&w, w.parent.looks > 2);
     ok (w.parent.requests == 1 && overlay_children_online (w.parent.ov) == 1
             && router_covers (w.parent.router, w.parent.held, 1),
-        "a child that said goodbye remains until its last messages were handled");
+        "a child that said goodbye stays connected until the parent has handled its last messages");
     w.parent.hears_late = !heard_at_last;
     UNTIL (&w, !w.child.parent_up);
     ok (overlay_children_online (w.parent.ov) == 0 && !router_covers (w.parent.router, w.parent.held, 1),
-        heard_at_last ? "... and is then removed" : "... or have waited for too long");
+        heard_at_last ? "a child that said goodbye is removed when the parent has handled its last messages"
+                      : "a child that said goodbye is removed when its last messages have waited for too long");
     world_fini (&w);
 }
 
@@ -704,21 +705,22 @@ static void test_keys (void)
 
     world_init (&w, LONG);
     raw_open (&raw, &w, 1);
-    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, "a child's key is accepted");
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, "a parent accepts the child's key");
     raw_close (&raw);
     zmq_curve_keypair (w.public_key[1], w.secret_key[1]);
     raw_open (&raw, &w, 1);
-    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "another key is refused");
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "a parent refuses a key that is not the child's");
     raw_close (&raw);
     raw_open (&raw, &w, 0);
-    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "the parent's own key is refused");
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+        "a parent refuses a child that has the parent's own key");
     raw_close (&raw);
     memcpy (key, w.public_key[0], sizeof (key));
     memcpy (w.public_key[0], w.public_key[2], sizeof (key));
     start_child (&w, "1000");
     memcpy (w.public_key[0], key, sizeof (key));
     pass_time (&w);
-    ok (!w.child.parent_up && w.parent.ups == 0, "a parent without the expected key is not joined");
+    ok (!w.child.parent_up && w.parent.ups == 0, "a child does not join a parent that has another key than expected");
     world_fini (&w);
 }
 
@@ -757,22 +759,23 @@ static void test_adoption (void)
     raw_open (&other, &w, 2);
     say_hello (&child, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
     say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
-    ok (!is_let_in (&w), "a descendant whose key was not reported is refused");
+    ok (!is_let_in (&w), "a descendant is refused by an ancestor if no child reported its key");
     report_key (&other, &w);
-    ok (!is_let_in (&w), "a key reported by a child that the rank is not below is refused");
+    ok (!is_let_in (&w),
+        "an ancestor ignores a key that was reported by a child whose subtree does not have the key's rank");
     raw_open (&liar, &w, 1);
     ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM,
-        "a broker with its parent's key cannot join under its own rank");
+        "a broker that has its parent's key cannot join under its own rank");
     raw_close (&liar);
     report_key (&child, &w);
     raw_open (&orphan, &w, 3);
     ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM,
-        "a broker with its own key cannot join under its parent's rank");
+        "a broker that has its own key cannot join under its parent's rank");
     ok (say_hello (&orphan, &w, HELLO ("3", UUID_A, PACKAGE_VERSION)) == 0
             && overlay_children_online (w.parent.ov) == 3,
-        "a descendant whose key its parent reported joins");
+        "an ancestor accepts a descendant whose key was reported by the descendant's parent");
     zmq_curve_keypair (w.public_key[3], w.secret_key[3]);
-    ok (!is_let_in (&w), "another key under its rank is refused");
+    ok (!is_let_in (&w), "an ancestor refuses another key for the rank of a descendant whose key was reported");
     raw_close (&orphan);
     raw_close (&other);
     raw_close (&child);
@@ -796,24 +799,25 @@ static void test_joined (void)
     struct world w;
 
     world_init_tree (&w, LONG, SIZE_DEEP);
-    ok (overlay_joined (w.parent.ov) == 1, "a broker without children counts itself");
+    ok (overlay_joined (w.parent.ov) == 1, "a broker without children counts only itself as joined");
     raw_open (&other, &w, 2);
     ok (say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION)) == 0 && overlay_joined (w.parent.ov) == 2,
-        "a child that reports no number counts as one");
+        "a child that does not report how many brokers have joined below it counts as one");
     raw_open (&liar, &w, 1);
     ok (say_hello (&liar, &w, HELLO_JOINED ("1", UUID_A, "4294967296")) == 0 && overlay_joined (w.parent.ov) == 3,
-        "a child that reports an impossible number counts as one");
+        "a child that reports an impossible number of joined brokers counts as one");
     report_joined (&liar, &w, 2);
-    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "a child that reports two counts as two");
+    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "a child that reports 2 joined brokers counts as two");
     report_joined (&liar, &w, UINT32_MAX);
     report_joined (&other, &w, UINT32_MAX);
-    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "the number never exceeds the size of the subtree");
+    ok (overlay_joined (w.parent.ov) == SIZE_DEEP,
+        "the number of joined brokers counted for a child never exceeds the size of its subtree");
     report_joined (&other, &w, 0);
     report_joined (&liar, &w, 0);
-    ok (overlay_joined (w.parent.ov) == 3, "a child that reports 0 counts as one");
+    ok (overlay_joined (w.parent.ov) == 3, "a child that reports 0 joined brokers counts as one");
     raw_close (&liar);
     UNTIL (&w, overlay_joined (w.parent.ov) == 2);
-    ok (overlay_joined (w.parent.ov) == 2, "the count of a lost child is subtracted");
+    ok (overlay_joined (w.parent.ov) == 2, "the joined brokers of a lost child are subtracted");
     raw_close (&other);
     world_fini (&w);
 }
@@ -846,18 +850,18 @@ static void test_many_orphans (void)
     for (uint32_t i = SIZE; i < SIZE_MANY; i++)
         orphan_hello (&orphans[i], &w, i);
     UNTIL (&w, w.parent.ov->down->hellos == count);
-    ok (overlay_children_online (w.parent.ov) == 0, "a broker that accepts no children adopts none");
+    ok (overlay_children_online (w.parent.ov) == 0, "a broker that accepts no children yet adopts no orphans");
     w.parent.child_us = ADOPT_US + 500;
     overlay_accept (w.parent.ov, true);
     last = most = overlay_children_online (w.parent.ov);
-    ok (last > 0, "a broker that begins to accept adopts immediately");
+    ok (last > 0, "a broker adopts waiting orphans as soon as it accepts children");
     for (bool again = true; again; last = overlay_children_online (w.parent.ov)) {
         again = overlay_turn (w.parent.ov);
         uint32_t more = overlay_children_online (w.parent.ov) - last;
         most = more > most ? more : most;
     }
-    ok (last == count, "%d orphans are adopted without a heartbeat in between", (int)count);
-    ok (most <= 2, "at most %d in a turn, so that others are served", (int)most);
+    ok (last == count, "%d orphans are adopted without waiting for a heartbeat", (int)count);
+    ok (most <= 2, "a broker adopts at most %d orphans in a turn, so that others are served", (int)most);
     for (uint32_t i = SIZE; i < SIZE_MANY; i++)
         raw_close (&orphans[i]);
     world_fini (&w);
@@ -893,20 +897,20 @@ static void test_hello (void)
     for (size_t i = 0; i < sizeof (hellos) / sizeof (hellos[0]); i++)
         ok (say_hello (&raw, &w, hellos[i].payload) == hellos[i].errnum, "a hello %s is refused: %s", hellos[i].what,
             strerror (hellos[i].errnum));
-    ok (overlay_children_online (w.parent.ov) == 0, "none of these joined");
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "a good hello is accepted");
+    ok (overlay_children_online (w.parent.ov) == 0, "no child whose hello was refused has joined");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "a valid hello is accepted");
     raw_open (&second, &w, 1);
     ok (say_hello (&second, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == EADDRINUSE,
-        "a second holder of the rank is refused");
+        "a second broker with the rank of a connected child is refused");
     ok (say_hello (&second, &w, HELLO_TOPOLOGY ("1", UUID_A, "kary:2")) == 0 && w.parent.ups == 2
             && w.parent.downs == 1,
-        "... but the same one on a new connection replaces the old connection");
+        "a child that connects again replaces its old connection");
     raw_close (&raw);
     pass_time (&w);
-    ok (overlay_children_online (w.parent.ov) == 1, "the end of the old connection does not end the new one");
+    ok (overlay_children_online (w.parent.ov) == 1, "the end of a replaced connection does not end the new one");
     raw_close (&second);
     UNTIL (&w, w.parent.downs == 2);
-    ok (overlay_children_online (w.parent.ov) == 0, "the end of the connection is noticed immediately");
+    ok (overlay_children_online (w.parent.ov) == 0, "the end of a child's connection is noticed immediately");
     world_fini (&w);
 }
 
@@ -925,7 +929,8 @@ static void test_whole (void)
         "a tree is not full if a child reports that its subtree is not");
     raw_send (&first, control_heartbeat_up (HEALTH_FULL, 1));
     UNTIL (&w, overlay_is_full (w.parent.ov));
-    ok (overlay_children_online (w.parent.ov) == 2, "... until its heartbeat reports that it is");
+    ok (overlay_children_online (w.parent.ov) == 2,
+        "a tree becomes full when a heartbeat of the last child reports that its subtree is full");
     raw_close (&second);
     raw_close (&first);
     world_fini (&w);
@@ -946,17 +951,20 @@ static void test_before_hello (void)
         idt_msg_set_topic (msg, "root.x");
         idt_msg_route_clear (msg);
         raw_send (&raw, msg);
-        ok (disconnected (&raw, &w) == EPROTO, "type %d before hello is answered with disconnect", types[i]);
+        ok (disconnected (&raw, &w) == EPROTO, "a message of type %d before the hello is answered with a disconnect",
+            types[i]);
     }
-    ok (w.parent.requests == 0 && w.parent.events == 0, "... and not passed on");
+    ok (w.parent.requests == 0 && w.parent.events == 0, "messages before the hello are not passed on");
     zmq_send (raw.sock, "garbage", 7, 0);
     zmq_send (raw.sock, "more", 4, ZMQ_SNDMORE);
     zmq_send (raw.sock, "", 0, ZMQ_SNDMORE);
     zmq_send (raw.sock, "garbage", 7, 0);
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "garbage from a stranger is dropped");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0,
+        "malformed messages of an unknown peer are dropped");
     zmq_send (raw.sock, "garbage", 7, 0);
     UNTIL (&w, w.parent.downs == 1);
-    ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0, "garbage from a child ends its connection");
+    ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0,
+        "a malformed message of a child ends the child's connection");
     raw_close (&raw);
     world_fini (&w);
 }
@@ -982,7 +990,7 @@ static void test_no_handshake (void)
         turn (&w);
         n = read (fd, buf, sizeof (buf));
     } while ((n > 0 || (n < 0 && errno == EAGAIN)) && !late);
-    ok (n == 0, "a connection that shows no key is closed%s", late ? ": its end did not come" : "");
+    ok (n == 0, "a connection whose peer shows no key is closed%s", late ? ": its end did not come" : "");
     idt_watcher_destroy (timer);
     close (fd);
     world_fini (&w);
@@ -1129,7 +1137,7 @@ static void test_all_descriptors (void)
         bail_out ("the other process has ended");
     UNTIL (&w, read (fd, &report, sizeof (report)) >= 0);
     ok (report.errnum == 0 && report.ended > 0 && report.ended < 10 * STRANGERS,
-        "a child joins even while strangers take all descriptors again and again (after %d of %d)", report.ended,
+        "a child joins even while unknown peers repeatedly use up all descriptors (after %d of %d)", report.ended,
         STRANGERS);
     setrlimit (RLIMIT_NOFILE, &before);
     close (fd);
@@ -1191,30 +1199,30 @@ static void test_wrong_root (void)
     ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0
             && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
             && w.parent.intruders == 1,
-        "a root is wrong if a broker of another tree returns first, even if brokers without an instance joined before");
+        "rank 0 is of the wrong instance if a broker of another instance is the first to return, even if new brokers have joined");
     w.parent.ov->down->taken -= 61.;
     ok (stays (&other, &w) && stays (&other, &w),
-        "after tbon.timeout the returning broker is wrong if more brokers have joined the root");
+        "after tbon.timeout, if more new brokers have joined than brokers of another instance return, the returning broker is of the wrong instance");
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && !stays (&other, &w),
-        "if the brokers of another tree are as many as have joined, the root is wrong even later");
+        "if as many brokers of another instance return as new ones have joined, rank 0 is of the wrong instance, even later");
     for (int i = 0; i < WITNESSES_MAX; i++)
         w.parent.ov->down->witness[i] = (struct witness){ .rank = 100 + i, .heard = link_now () - 61. };
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0 && stays (&other, &w),
-        "hellos of another tree do not count after a while");
+        "old hellos of another instance are no longer counted");
     for (int i = 0; i < WITNESSES_MAX; i++)
         w.parent.ov->down->witness[i].heard = link_now ();
-    ok (!stays (&other, &w), "recent hellos of another tree count");
+    ok (!stays (&other, &w), "recent hellos of another instance are counted");
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0 && stays (&other, &w),
-        "a root that a broker of its own tree joined is right, however many others return");
+        "rank 0 is of the right instance once a broker of its own instance has joined, however many brokers of others return");
     raw_close (&raw);
     raw_close (&other);
     world_fini (&w);
@@ -1244,8 +1252,8 @@ static void test_frames (void)
     say_hello (&old, &w, HELLO_LINK ("1", UUID_A, "1"));
     say_hello (&new, &w, HELLO_LINK ("2", UUID_B, "2"));
     ok (next_frames (&old, &w) == 2,
-        "a peer that does not report that it takes a message in one frame gets a frame for each part");
-    ok (next_frames (&new, &w) == 1, "a peer that reports it gets one frame");
+        "a peer that does not report that it accepts a message in one frame gets a frame for each part");
+    ok (next_frames (&new, &w) == 1, "a peer that reports that it accepts a message in one frame gets one frame");
     raw_close (&new);
     raw_close (&old);
     world_fini (&w);
@@ -1272,7 +1280,7 @@ static void test_liar (void)
     ask (&w.parent, "leaf.x", 1, 1, 0);
     pass_time (&w);
     ok (w.parent.answers == 0 && msg_zmq_recv (raw.sock, false, 1 << 20, NULL) == NULL,
-        "it gets no request without having granted credit");
+        "a child that knows credit gets no request before it has granted credit");
     for (int i = 0; i < 2; i++) {
         msg = control_encode (CONTROL_CREDIT, 0, NULL);
         idt_msg_set_payload (msg, i == 0 ? more : less, WINDOW_RECORD);
@@ -1280,7 +1288,7 @@ static void test_liar (void)
     }
     UNTIL (&w, w.parent.downs == 1);
     ok (w.parent.unreachable == 1 && overlay_children_online (w.parent.ov) == 1,
-        "a child that revokes credit is disconnected, and no other is");
+        "a child that revokes credit is disconnected, and no other child is");
     ask (&w.parent, "leaf.x", 2, 2, 0);
     msg = raw_recv (&other, &w);
     ok (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST, "a child that knows no credit gets requests");
@@ -1344,7 +1352,7 @@ static void test_stepped (void)
     if (idt_msg_unpack (msg, &o, NULL, "{s:[I,I]}", "time_us", &received, &sent) < 0)
         bail_out ("no time");
     ok (received > 0 && sent >= received && sent - received < 60000000,
-        "a step of the parent's clock does not count as waiting time of a hello");
+        "a step of the parent's wall clock does not count as time that a hello has waited");
     json_decref (o);
     idt_msg_unref (msg);
     raw_close (&raw);
@@ -1364,11 +1372,12 @@ static void test_silent_child (void)
     idt_msg_unref (raw_recv (&raw, &w));
     UNTIL (&w, w.parent.downs == 1);
     ok (w.parent.answers == 1 && w.parent.unreachable == 1,
-        "a silent child is given up; requests sent to it fail with EHOSTUNREACH");
-    ok (disconnected (&raw, &w) == ETIMEDOUT, "... and it gets the reason");
+        "a parent ends the link to a silent child, and requests sent to that child fail with EHOSTUNREACH");
+    ok (disconnected (&raw, &w) == ETIMEDOUT, "a silent child is disconnected with reason ETIMEDOUT");
     ask (&w.parent, "leaf.x", 1, 2, 0);
-    ok (w.parent.unreachable == 2, "further requests for it fail immediately");
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == 0, "another broker may take its place");
+    ok (w.parent.unreachable == 2, "further requests for a disconnected child fail immediately");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == 0,
+        "another broker may join in place of a disconnected child");
     raw_close (&raw);
     world_fini (&w);
 }
@@ -1387,16 +1396,17 @@ static void test_silent_parent (enum wire_kind kind)
     w.parent_sleeps = true;
     UNTIL (&w, !w.child.parent_up);
     ok (w.child.answers == 1 && w.child.unreachable == 1,
-        "a silent parent is given up; requests sent to it fail with EHOSTUNREACH");
+        "a child ends the link to a silent parent, and requests sent to that parent fail with EHOSTUNREACH");
     ask (&w.child, "root.x", IDT_NODEID_ANY, 2, 0);
-    ok (w.child.unreachable == 2, "further requests for it fail immediately");
+    ok (w.child.unreachable == 2, "further requests for a disconnected parent fail immediately");
     w.parent_sleeps = false;
     UNTIL (&w, w.child.parent_up && overlay_children_online (w.parent.ov) == 1);
     ask (&w.child, "root.x", IDT_NODEID_ANY, 3, 0);
     UNTIL (&w, w.parent.held && idt_msg_matchtag (w.parent.held) == 3);
     reply (&w.parent);
     UNTIL (&w, w.child.answers == 3);
-    ok (w.child.unreachable == 2 && w.child.ups >= 2, "when it wakes up the child joins again");
+    ok (w.child.unreachable == 2 && w.child.ups >= 2,
+        "a child joins a parent that was silent again when the parent continues");
     world_fini (&w);
 }
 
@@ -1410,14 +1420,14 @@ static void test_lost_parent (enum wire_kind kind)
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
     node_fini (&w.parent);
     UNTIL (&w, !w.child.parent_up);
-    ok (w.child.unreachable == 1, "the end of the parent is noticed immediately");
+    ok (w.child.unreachable == 1, "a child notices the end of its parent immediately");
     node_init (&w.parent, &w, 0, "1000");
     set_children (&w);
     pass_time (&w);
-    ok (!w.child.parent_up, "a parent that has not joined itself lets its child wait");
+    ok (!w.child.parent_up, "a child waits while its parent has not joined itself");
     overlay_accept (w.parent.ov, true);
     UNTIL (&w, w.child.parent_up);
-    ok (w.child.ups == 2, "then the child joins again");
+    ok (w.child.ups == 2, "a child joins when its parent has joined");
     world_fini (&w);
 }
 
@@ -1448,7 +1458,8 @@ static void test_hung_up (enum wire_kind kind)
     UNTIL (&w, w.parent.unreachable == 1);
     ok (w.parent.answers == 1, "a parent that cannot get a response loses its link");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 3);
-    ok (overlay_children_online (w.parent.ov) == 1, "and each time the link is connected again");
+    ok (overlay_children_online (w.parent.ov) == 1,
+        "a link that was lost because a response could not be sent is connected again");
     world_fini (&w);
 }
 
@@ -1472,11 +1483,12 @@ static void test_full (enum wire_kind kind)
         "a request that does not fit into the link fails with EAGAIN (after %d)", tag);
     reply (&w.child);
     UNTIL (&w, w.parent.answers == 1);
-    ok (w.parent.requests < tag - 1, "a response does not wait for the requests (%d of them arrived before it)",
+    ok (w.parent.requests < tag - 1, "a response does not wait for queued requests (%d of them arrived before it)",
         w.parent.requests);
     UNTIL (&w, w.child.answers == tag);
-    ok (w.child.busy == 1 && w.child.unreachable == 0 && w.parent.requests == tag - 1, "... which are all answered");
-    ok (w.child.downs == 0 && w.parent.downs == 0, "load ends no link");
+    ok (w.child.busy == 1 && w.child.unreachable == 0 && w.parent.requests == tag - 1,
+        "all requests that were queued on a loaded link are answered");
+    ok (w.child.downs == 0 && w.parent.downs == 0, "a link under load is not ended");
     world_fini (&w);
 }
 
@@ -1505,8 +1517,9 @@ static void test_roles (enum wire_kind kind)
         const char *side = up ? "a child" : "the parent";
 
         ok (roles_behind (&w, up, owner, 10 + up) == (known | IDT_ROLE_OWNER | IDT_ROLE_BROKER),
-            "behind %s no sender is local, and no unknown user has a role", side);
-        ok (roles_behind (&w, up, guest, 20 + up) == known, "another user there is neither the owner nor a broker");
+            "behind %s no sender has role local, and a sender with an unknown user has no role", side);
+        ok (roles_behind (&w, up, guest, 20 + up) == known,
+            "behind a link another user is neither the owner nor a broker");
         ok (roles_behind (&w, up, nobody, 30 + up) == IDT_ROLE_NONE, "a sender without a user id has no role");
     }
     world_fini (&w);
@@ -1533,7 +1546,7 @@ static void test_large (enum wire_kind kind)
         reply (&w.child);
         UNTIL (&w, w.parent.answers == (int)i + 1);
     }
-    ok (good, "large messages arrive complete");
+    ok (good, "large messages arrive complete over links");
     ask (&w.parent, "leaf.x", 1, 100, CHANNEL_MAX_MESSAGE);
     ok (w.parent.answers == 7 && w.parent.errnum == EMSGSIZE && w.parent.downs == 0,
         "a request that is longer than a link takes is refused by the first broker");
@@ -1545,7 +1558,7 @@ static void test_large (enum wire_kind kind)
     router_response_new (w.child.router, &w.child.service, answer);
     UNTIL (&w, w.parent.answers == 8);
     ok (w.parent.errnum == EMSGSIZE && w.parent.downs == 0 && w.child.downs == 0,
-        "a response that is longer arrives as an error at the requester");
+        "a response longer than a link accepts arrives at the requester as an error");
     world_fini (&w);
 }
 
@@ -1560,7 +1573,7 @@ static void test_deaf_parent (enum wire_kind kind)
     w.parent.deaf = true;
     turn_for (&w, 600.);
     w.parent.deaf = false;
-    ok (w.parent.downs == 0, "a child whose heartbeats have not been read is not silent");
+    ok (w.parent.downs == 0, "a child whose heartbeats have arrived but have not been read is not silent");
     world_fini (&w);
 }
 
@@ -1574,10 +1587,10 @@ static void test_lost_child (enum wire_kind kind)
     ask (&w.parent, "leaf.x", 1, 1, 0);
     node_fini (&w.child);
     UNTIL (&w, w.parent.downs == 1);
-    ok (w.parent.unreachable == 1, "the end of a child without a message is noticed immediately");
+    ok (w.parent.unreachable == 1, "the end of a child that sent no goodbye is noticed immediately");
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
-    ok (overlay_children_online (w.parent.ov) == 1, "the child may join again");
+    ok (overlay_children_online (w.parent.ov) == 1, "a child that ended without a goodbye may join again");
     world_fini (&w);
 }
 
@@ -1588,23 +1601,25 @@ static void test_orphan (enum wire_kind kind)
 
     world_deep (&w, kind);
     UNTIL (&w, overlay_joined (w.parent.ov) == 3);
-    ok (overlay_joined (w.child.ov) == 2 && overlay_joined (w.grand.ov) == 1, "a joined broker is counted up the tree");
+    ok (overlay_joined (w.child.ov) == 2 && overlay_joined (w.grand.ov) == 1,
+        "each broker of a path counts the brokers that joined below it");
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 1, 0);
     UNTIL (&w, w.parent.requests == 1);
     node_fini (&w.child);
     UNTIL (&w, w.grand.downs == 1 && w.grand.parent_up);
-    ok (w.grand.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "a grandchild is adopted");
-    ok (overlay_joined (w.parent.ov) == 2, "... and counts there, and its parent does not");
+    ok (w.grand.unreachable == 1 && overlay_children_online (w.parent.ov) == 1,
+        "rank 0 adopts a grandchild whose parent has ended");
+    ok (overlay_joined (w.parent.ov) == 2, "an adopted grandchild counts as joined, and its lost parent does not");
     w.parent.replies = true;
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 2, 0);
     UNTIL (&w, w.grand.answers == 2);
-    ok (w.grand.unreachable == 1, "... and served");
+    ok (w.grand.unreachable == 1, "requests of an adopted grandchild are served");
     start_middle (&w);
     UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up && w.parent.downs == 2);
     ok (overlay_children_online (w.child.ov) == 1 && overlay_children_online (w.parent.ov) == 1,
-        "... and returns when its parent does");
+        "an adopted grandchild returns to its parent when that parent has joined");
     UNTIL (&w, overlay_joined (w.parent.ov) == 3);
-    ok (overlay_joined (w.child.ov) == 2, "... and counts there");
+    ok (overlay_joined (w.child.ov) == 2, "a grandchild that has returned to its parent is counted there");
     world_fini (&w);
 }
 
@@ -1617,10 +1632,10 @@ static void test_second (enum wire_kind kind)
     start_rival (&w);
     UNTIL (&w, w.rival.refusals == 3 || w.rival.parent_up);
     ok (!w.rival.parent_up && w.rival.errnum == EADDRINUSE && overlay_children_online (w.parent.ov) == 1,
-        "a second broker of a rank is refused by its parent, and tries no other");
+        "a second broker of a rank is refused by its parent, and tries no ancestor");
     node_fini (&w.grand);
     UNTIL (&w, w.rival.parent_up);
-    ok (overlay_children_online (w.child.ov) == 1, "when the first has left, the second joins");
+    ok (overlay_children_online (w.child.ov) == 1, "when the first broker of a rank has left, the second one joins");
     node_fini (&w.child);
     UNTIL (&w, w.rival.downs == 1 && w.rival.parent_up);
     w.rival.deaf = true;
@@ -1630,7 +1645,7 @@ static void test_second (enum wire_kind kind)
     w.rival.deaf = false;
     UNTIL (&w, w.rival.downs == 2 && w.rival.refusals > 3);
     ok (overlay_children_online (w.parent.ov) == 1 && w.grand.parent_up,
-        "of two that joined different ancestors, the one farther from the rank's own place leaves");
+        "if two brokers of a rank joined different ancestors, the one that is farther from the rank's own place leaves");
     world_fini (&w);
 }
 
@@ -1642,14 +1657,14 @@ static void test_refused_again (void)
     world_deep (&w, WIRE_ZMQ);
     start_rival (&w);
     UNTIL (&w, w.rival.ov->up->retry_ms > 2 * RETRY_MAX_MS || w.rival.refusals > 20);
-    ok (w.rival.refusals <= 20, "a second broker of a rank tries less and less often");
+    ok (w.rival.refusals <= 20, "a second broker of a rank tries to join less and less often");
     w.rival.ov->up->retry_ms = REFUSED_MAX_MS;
     UNTIL (&w, w.rival.ov->up->retry_ms == REFUSED_MAX_MS);
     node_fini (&w.grand);
     overlay_connect (w.rival.ov);
     UNTIL (&w, w.rival.parent_up);
-    ok (w.rival.ov->up->retry_ms == RETRY_MIN_MS, "overlay_connect () tries immediately; when accepted the pause is "
-                                                  "the shortest again");
+    ok (w.rival.ov->up->retry_ms == RETRY_MIN_MS,
+        "overlay_connect () tries immediately, and after success the pause is the shortest again");
     world_fini (&w);
 }
 
@@ -1665,11 +1680,12 @@ static void test_other_certificate (void)
     start_child (&w, "1000");
     up = w.child.ov->up;
     UNTIL (&w, up->retry_ms > 2 * RETRY_MAX_MS || up->attempts > 20);
-    ok (up->attempts <= 20 && w.child.refusals == 0, "a broker with another certificate tries less and less often");
+    ok (up->attempts <= 20 && w.child.refusals == 0,
+        "a broker with another certificate tries to join less and less often");
     node_fini (&w.parent);
     overlay_connect (w.child.ov);
     UNTIL (&w, up->retry_ms == RETRY_MAX_MS);
-    ok (!w.child.parent_up, "an absent parent is tried several times per second again");
+    ok (!w.child.parent_up, "a broker tries several times per second to join an absent parent, also after a refusal");
     world_fini (&w);
 }
 
@@ -1690,7 +1706,8 @@ static void test_refused_probe (void)
     up = w.grand.ov->up;
     UNTIL (&w, w.grand.parent_up);
     UNTIL (&w, up->probe_ms > PROBE_MS || up->probe->hello_us > up->used->hello_us + 30000000);
-    ok (up->probe_ms > PROBE_MS && w.grand.parent_up, "a parent that refuses is probed less often, too");
+    ok (up->probe_ms > PROBE_MS && w.grand.parent_up,
+        "an adopted broker probes a parent that refuses it less and less often");
     world_fini (&w);
 }
 
@@ -1708,7 +1725,7 @@ static void test_late_answer (enum wire_kind kind)
     w.parent.deafens = NULL;
     w.grand.deaf = false;
     UNTIL (&w, w.grand.parent_up);
-    ok (w.parent.downs == 1, "a response that lies unread is not late");
+    ok (w.parent.downs == 1, "a response that has arrived but was not read is not late");
     world_fini (&w);
 }
 
@@ -1728,7 +1745,7 @@ static void test_late_refusal (enum wire_kind kind)
     turn (&w);
     overlay_accept (w.child.ov, true);
     UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up);
-    ok (overlay_children_online (w.child.ov) == 1, "after a late refusal a broker tries its parent again");
+    ok (overlay_children_online (w.child.ov) == 1, "after a late refusal a broker tries to join its parent again");
     world_fini (&w);
 }
 

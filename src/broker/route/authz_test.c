@@ -43,9 +43,10 @@ static void test_rules (void)
         good = good && authz_socket_mode (&a) == (a.guests ? 0666 : a.has_group ? 0660 : 0600);
         good = good && authz_folder_mode (&a) == (a.guests || a.has_group ? 0711 : 0700);
     }
-    ok (good, "the owner has role owner; root, group members and guests are accepted where a setting allows them");
+    ok (good, "the owner has role owner; a setting decides whether root, group members and guests are accepted");
     struct authz a = { OWNER, .has_group = true, .group = 0 };
-    ok (authz_user (&a, GUEST, NULL, 0, &(struct idt_cred){ 0 }) < 0, "without an access.group no user is a member");
+    ok (authz_user (&a, GUEST, NULL, 0, &(struct idt_cred){ 0 }) < 0,
+        "without an access.group no user is a group member");
 }
 
 static void check_refused (const char *name, const char *value)

@@ -117,21 +117,21 @@ static void test_subscriptions (void)
     ok (event_publish_new (ev, make_event ("x.y", 77, NULL)) == 1
             && event_publish_new (ev, make_event ("z", 77, NULL)) == 2 && event_seq (ev) == 2
             && strcmp (event_stream (ev), STREAM) == 0,
-        "rank 0 numbers events 1, 2, ... and ignores the numbers they had");
+        "rank 0 numbers events 1, 2, ... and ignores the numbers that the events had");
     ok (strcmp (a.text, "x.y 1\n") == 0, "a peer with two matching subscriptions gets the event once");
-    ok (strcmp (b.text, "x.y 1\nz 2\n") == 0, "the empty prefix subscribes to all topics");
+    ok (strcmp (b.text, "x.y 1\nz 2\n") == 0, "a subscription to the empty prefix gets all topics");
     ok (calls.forwards == 2, "each event is forwarded to the children");
     ok (event_unsubscribe (ev, &a.peer, owner, "x") < 0 && errno == ENOENT,
-        "a topic that was not subscribed to cannot be unsubscribed");
+        "a request to remove a subscription that does not exist fails");
     event_subscribe (ev, &a.peer, owner, "x.");
     event_unsubscribe (ev, &a.peer, owner, "x.y");
     event_unsubscribe (ev, &a.peer, owner, "x.");
     event_publish_new (ev, make_event ("x.q", 0, NULL));
-    ok (a.count == 2, "a prefix that was subscribed to twice must be unsubscribed twice");
+    ok (a.count == 2, "after two subscriptions to a prefix, events arrive until both were removed");
     event_unsubscribe (ev, &a.peer, owner, "x.");
     event_publish_new (ev, make_event ("x.q", 0, NULL));
     ok (a.count == 2 && event_unsubscribe (ev, &a.peer, owner, "x.") < 0 && errno == ENOENT,
-        "... then no event arrives");
+        "after both subscriptions to a prefix were removed no event arrives");
     event_forget (ev, &b.peer);
     event_forget (ev, &b.peer);
     event_publish_new (ev, make_event ("x.q", 0, NULL));
@@ -139,7 +139,7 @@ static void test_subscriptions (void)
     long_prefix[sizeof (long_prefix) - 1] = '\0';
     memset (long_prefix, 'x', sizeof (long_prefix) - 1);
     ok (event_subscribe (ev, &a.peer, owner, long_prefix) < 0 && errno == EINVAL,
-        "a prefix longer than any topic is refused");
+        "a subscription to a prefix longer than any topic is refused");
     for (n = 0; n <= EVENT_MAX_SUBSCRIPTIONS; n++) {
         snprintf (prefix, sizeof (prefix), "p%d", n);
         if (event_subscribe (ev, &a.peer, owner, prefix) < 0)
@@ -179,27 +179,27 @@ static void test_private (void)
     say (ev, "x", 101, 0);
     say (ev, "y", 102, IDT_MSGFLAG_PRIVATE);
     say (ev, "compressor.z", 100, IDT_MSGFLAG_PRIVATE);
-    ok (!strcmp (s[0].text, "x 1\ny 2\ncompressor.z 3\n"), "the owner sees all events");
+    ok (!strcmp (s[0].text, "x 1\ny 2\ncompressor.z 3\n"), "the owner receives all events");
     ok (!strcmp (s[1].text, "x 1\ncompressor.z 3\n"),
-        "a member sees those of documents, and no other user's private ones");
-    ok (!strcmp (s[2].text, "x 1\ny 2\n"), "a guest sees only its own private events");
-    ok (s[3].count == 0, "a user without a role sees no event");
+        "a group member receives the events of documents, and no private events of other users");
+    ok (!strcmp (s[2].text, "x 1\ny 2\n"), "a guest receives only its own private events");
+    ok (s[3].count == 0, "a user without a role receives no event");
     ok (event_unsubscribe (ev, &s[2].peer, owner, "") < 0 && errno == ENOENT,
-        "a subscription of one user cannot be removed by "
-        "another");
+        "a user cannot remove the subscription of another user");
     for (errno = 0; event_subscribe (ev, &s[2].peer, users[2], prefix) == 0; n++)
         snprintf (prefix, sizeof (prefix), "p%d", n);
     ok (n + 1 == (int)quota_rule (QUOTA_SUBSCRIPTIONS)->guest && errno == ENOSPC, "a guest may have %d subscriptions",
         n + 1);
-    ok (event_subscribe (ev, &s[1].peer, users[2], "q") < 0 && errno == ENOSPC, "... over all connections");
+    ok (event_subscribe (ev, &s[1].peer, users[2], "q") < 0 && errno == ENOSPC,
+        "the quota of a guest's subscriptions counts all connections of the guest");
     ok (event_subscribe (ev, &s[1].peer, users[1], "q") == 0 && event_subscribe (ev, &s[0].peer, owner, "q") == 0,
-        "other users have their own quota");
+        "the subscriptions of one guest do not count towards the quota of another user");
     event_unsubscribe (ev, &s[2].peer, users[2], "");
     ok (event_subscribe (ev, &s[1].peer, users[2], "q") == 0 && event_subscribe (ev, &s[2].peer, users[2], "q") < 0,
-        "a subscription that a guest removes may be made on another connection");
+        "when a guest removes a subscription, it may make another one on another connection");
     event_forget (ev, &s[2].peer);
-    ok (event_subscribe (ev, &s[2].peer, users[2], "q") == 0, "... and so may the subscriptions of a connection that "
-                                                              "ends");
+    ok (event_subscribe (ev, &s[2].peer, users[2], "q") == 0,
+        "when a connection of a guest ends, the guest may make as many subscriptions on another");
     event_destroy (ev);
 }
 
@@ -230,31 +230,32 @@ static void test_gap (void)
     event_subscribe (ev, &s.peer, owner, "");
     event_publish_new (root, make_event ("a", 0, NULL));
     event_newest (ev, STREAM, 1);
-    ok (event_seq (ev) == 1 && calls.fetches == 0 && s.count == 0, "a broker that joins gets no older events");
+    ok (event_seq (ev) == 1 && calls.fetches == 0 && s.count == 0,
+        "a broker that joins gets no events that were sent before");
     event_publish_new (root, make_event ("b", 0, NULL));
     event_publish_new (root, make_event ("c", 0, "{}"));
     receive (ev, "c", 3);
     ok (s.count == 0 && calls.fetches == 1 && calls.from == 2 && strcmp (calls.stream, STREAM) == 0,
-        "an event after a gap is held back and the missing ones are fetched");
+        "an event that arrives after a gap is held back, and the missing events are fetched");
     receive (ev, "d", 4);
     event_newest (ev, STREAM, 4);
-    ok (calls.fetches == 1, "... with one fetch");
+    ok (calls.fetches == 1, "the events of a gap are fetched with one request");
     event_publish_new (root, make_event ("d", 0, NULL));
     replay (root, ev, &calls);
-    ok (strcmp (s.text, "b 2\nc 3 {}\nd 4\n") == 0 && calls.forwards == 3, "... and all are delivered in order, to the "
-                                                                           "children, too");
+    ok (strcmp (s.text, "b 2\nc 3 {}\nd 4\n") == 0 && calls.forwards == 3,
+        "the events that filled a gap are delivered in order, to the children, too");
     receive (ev, "c", 3);
     ok (s.count == 3 && event_stats (ev).duplicates == 1, "an event that arrives twice is delivered once");
     event_publish_new (root, make_event ("e", 0, NULL));
     event_newest (ev, STREAM, 5);
     ok (calls.fetches == 2 && calls.from == 5, "a gap is also detected by the newest number that the parent reports");
     event_replay (ev, NULL, 0);
-    ok (s.count == 3, "a failed fetch changes nothing");
+    ok (s.count == 3, "a failed fetch of events changes nothing");
     event_newest (ev, STREAM, 5);
-    ok (calls.fetches == 3, "... and is repeated after the next message from the parent");
+    ok (calls.fetches == 3, "a failed fetch of events is repeated after the next message from the parent");
     replay (root, ev, &calls);
     ok (strstr (s.text, "e 5\n") && event_stats (ev).recovered == 4 && event_stats (ev).lost == 0,
-        "... and then succeeds");
+        "a repeated fetch of events succeeds");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -275,12 +276,12 @@ static void test_lost (void)
     replay (root, ev, &calls);
     ok (strncmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":6}\nx 7\n", 80) == 0
             && event_seq (ev) == 10 && s.count == 5,
-        "events older than the window are reported lost to all, before the events that are still in it");
-    ok (event_stats (ev).lost == 6 && event_stats (ev).delivered == 4, "... and counted");
+        "events that are no longer in the parent's window are reported as lost to all subscribers, before the events that are still in it");
+    ok (event_stats (ev).lost == 6 && event_stats (ev).delivered == 4, "lost events are counted");
     event_newest (ev, OTHER, 2);
     ok (strstr (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":11,\"to\":11}\n") && calls.announces == 2
             && calls.from == 1 && strcmp (calls.stream, OTHER) == 0,
-        "after a change of stream the end of the old one is reported lost, and the new one is fetched from event 1");
+        "after a change of the stream, the end of the old stream is reported as lost, and the new stream is fetched from event 1");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -305,13 +306,13 @@ static void test_large (void)
         replay (root, ev, &calls);
     } while (calls.fetches > before);
     ok (event_seq (ev) == 10 && event_stats (ev).lost == 0 && calls.fetches == 4,
-        "a long gap is fetched in pieces of a bounded size (%d)", calls.fetches);
+        "the events of a long gap are fetched with several requests of a bounded size (%d)", calls.fetches);
     for (int i = 0; i < 200; i++)
         event_publish_new (root, make_event ("x", 0, payload));
     event_newest (ev, STREAM, 210);
     replay (root, ev, &calls);
     ok (event_stats (ev).lost == 210 - 10 - EVENT_REPLAY_BYTES / (size + 26 + 5 + 320),
-        "the window is bounded in bytes (%ju lost)", (uintmax_t)event_stats (ev).lost);
+        "the window of events is limited in bytes (%ju lost)", (uintmax_t)event_stats (ev).lost);
     free (payload);
     event_destroy (ev);
     event_destroy (root);
@@ -335,9 +336,10 @@ static void test_wrap (void)
         receive (ev, "x", (uint32_t)event_seq (root));
     }
     ok (strcmp (s.text, "x 4294967294\nx 4294967295\nx 0\nx 1\nx 2\n") == 0 && event_seq (ev) == start + 5,
-        "numbering continues across the end of 32 bits");
+        "the numbers of events continue after 2^32 - 1");
     receive (ev, "x", UINT32_MAX);
-    ok (s.count == 5 && event_stats (ev).duplicates == 1, "a repeated event from before the wrap is recognized");
+    ok (s.count == 5 && event_stats (ev).duplicates == 1,
+        "a repeated event with a number before the wrap at 2^32 is recognized");
     event_start_after (root, start);
     event_destroy (ev);
     ev = event_create (false, "", 100, &note_ops, &calls);
@@ -346,15 +348,16 @@ static void test_wrap (void)
     for (int i = 1; i <= 6; i++)
         event_publish_new (root, make_event ("x", 0, NULL));
     event_newest_low (ev, STREAM, (uint32_t)event_seq (root));
-    ok (calls.fetches == 1 && calls.from == start + 1, "a gap across the wrap is detected by the newest number");
+    ok (calls.fetches == 1 && calls.from == start + 1,
+        "a gap across the wrap at 2^32 is detected by the newest number that the parent reports");
     replay (root, ev, &calls);
     ok (event_seq (ev) == start + 6 && event_stats (ev).lost == 2 && event_stats (ev).recovered == 4
             && strstr (s.text, "\"from\":4294967294,\"to\":4294967295}\nx 0\nx 1\nx 2\nx 3\n"),
-        "... and fetched, and lost events are reported");
+        "the events of a gap across the wrap at 2^32 are fetched, and lost events are reported");
     ok (event_after (ev, start + 3, &seq) && seq == start + 4 && !event_after (ev, start + 6, &seq),
-        "... and kept for children");
-    ok (event_after (ev, start, &seq) && seq == start + 3, "a reader that is too late for some events gets the "
-                                                           "oldest kept one");
+        "the events of a gap across the wrap at 2^32 are kept for children");
+    ok (event_after (ev, start, &seq) && seq == start + 3,
+        "a reader that requests events older than the window gets the oldest event in it");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -385,7 +388,7 @@ static void test_missed_streams (void)
     ok (strcmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":3}\n"
                         "event.lost 0 {\"stream\":\"" OTHER "\",\"from\":1,\"to\":1}\nx 2\n")
             == 0,
-        "missed events of one stream are not reported as lost events of the next: %s", s.text);
+        "missed events of one stream are not reported as lost events of the next stream: %s", s.text);
     event_destroy (ev);
 }
 
@@ -408,7 +411,7 @@ static void test_missed (void)
     s.peer.send = sink_send;
     event_publish_new (ev, make_event ("x", 0, NULL));
     ok (strcmp (s.text, "x 1\nevent.lost 0 {\"stream\":\"" STREAM "\",\"from\":2,\"to\":4}\nx 5\n") == 0,
-        "a subscriber that did not take events gets a report before its next event");
+        "a subscriber for which an event could not be queued gets an event.lost before its next event");
     idt_msg_route_clear (msg);
     for (int i = 0; i < 100; i++)
         idt_msg_route_push (msg, STREAM);
@@ -453,12 +456,12 @@ static void test_damaged (void)
         event_destroy (ev);
         free (copy);
     }
-    ok (good, "a damaged response to a fetch is handled without a wrong event");
+    ok (good, "a malformed response to a fetch delivers no wrong event");
     free (buf);
     ok (event_window (root, OTHER, 1, (void **)&buf, &size) < 0 && errno == ENOENT,
-        "the window of another stream fails with ENOENT");
+        "a request for the window of another stream fails with ENOENT");
     ok (event_window (root, STREAM, 77, (void **)&buf, &size) == 0 && size == 8,
-        "beyond the newest event the window is empty");
+        "a request for events after the newest one returns no events");
     free (buf);
     event_destroy (root);
 }

@@ -95,24 +95,26 @@ static void test_waits (void)
     ask (w, &w->client, 1, 0, 0);
     ask (w, &w->child, 2, 0, 0);
     ok (w->client.count == 0 && w->child.count == 0 && w->parent.count == 0,
-        "requests of clients wait, from this rank and "
-        "from below");
+        "during a reload requests of clients of this rank and of ranks below wait");
     ask (w, &w->child, 3, IDT_ROLE_BROKER, 0);
-    ok (w->parent.count == 1 && w->parent.tag == 3, "a request of a broker's module is passed on");
+    ok (w->parent.count == 1 && w->parent.tag == 3,
+        "during a reload a request that a module of a broker sent is passed on");
     ok (router_service_add (w->r, "fluid", &w->greedy.peer) < 0 && errno == EEXIST,
-        "a client cannot take over the service");
+        "during a reload a client cannot take over the service");
     const char *left = module_handovers_pause (w->as, "fluid", &size);
     ok (left && size == 5 && strcmp (left, "past") == 0, "the reloaded module gets the handover of the previous one");
     module_handovers_resume (w->as, "fluid");
     ask (w, &w->client, 4, 0, 0);
-    ok (w->client.count == 0 && w->parent.count == 1, "if the module fails to start, all is as before");
+    ok (w->client.count == 0 && w->parent.count == 1,
+        "if the reloaded module fails to start, the handover and the waiting requests are kept");
     module_handovers_pause (w->as, "fluid", &size);
     router_service_add (w->r, "fluid", &w->module.peer);
     module_handovers_end (w->as, "fluid");
-    ok (w->module.count == 3 && w->module.tag == 4, "if it starts, it gets all waiting requests in order");
-    ok (!module_handovers_pause (w->as, "fluid", &size), "the handover is used up");
+    ok (w->module.count == 3 && w->module.tag == 4,
+        "when the reloaded module starts, it gets all waiting requests in order");
+    ok (!module_handovers_pause (w->as, "fluid", &size), "a handover is deleted when a module has started with it");
     ask (w, &w->client, 5, 0, 0);
-    ok (w->module.count == 4, "further requests go to the module");
+    ok (w->module.count == 4, "after a reload requests go to the new module");
     world_destroy (w);
 }
 
@@ -122,18 +124,20 @@ static void test_bounds (void)
 
     for (uint32_t i = 1; i <= MODULE_HANDOVER_MAX_EACH + 10; i++)
         ask (w, &w->greedy, i, 0, 0);
-    ok (w->greedy.count == 10 && w->greedy.errnum == EAGAIN, "waiting requests are limited for each requester: %s",
-        w->greedy.text);
+    ok (w->greedy.count == 10 && w->greedy.errnum == EAGAIN,
+        "the number of requests that wait during a reload is limited for each requester: %s", w->greedy.text);
     ask (w, &w->client, 1, 0, 0);
-    ok (w->client.count == 0, "requests of others still wait");
+    ok (w->client.count == 0, "requests of other requesters still wait when one requester has reached the limit");
     ask (w, &w->client, 2, 0, MODULE_HANDOVER_MAX_BYTES);
-    ok (w->client.count == 1 && w->client.errnum == EAGAIN, "the bytes of waiting requests are limited");
+    ok (w->client.count == 1 && w->client.errnum == EAGAIN,
+        "the bytes of requests that wait during a reload are limited");
     router_peer_remove (w->r, &w->greedy.peer);
     module_handovers_stop (w->as);
     ok (w->greedy.count == 10 && w->client.count == 2 && w->client.tag == 1 && strstr (w->client.text, "stopping"),
-        "requests of a disconnected client are dropped; at the end the others fail: %s", w->client.text);
+        "waiting requests of a disconnected client are dropped; if no module starts, the others fail: %s",
+        w->client.text);
     ask (w, &w->client, 3, 0, 0);
-    ok (w->client.count == 3 && w->client.tag == 3, "requests that arrive later fail, too");
+    ok (w->client.count == 3 && w->client.tag == 3, "requests that arrive after a failed reload fail, too");
     world_destroy (w);
 }
 
@@ -155,7 +159,7 @@ static void test_deadline (void)
     idt_reactor_run (w->reactor, IDT_REACTOR_DEFAULT);
     ok (w->client.count == 1 && w->client.errnum == ENOSYS
             && strcmp (w->client.text, "fluid is not loaded on rank 1: idtree module load -r 1 fluid") == 0,
-        "a request that waited too long fails with a text that says what to do: %s", w->client.text);
+        "a request that waited too long for a reload fails with a text that says what to do: %s", w->client.text);
     idt_watcher_destroy (look);
     world_destroy (w);
 }

@@ -206,9 +206,9 @@ static void test_peers (void)
     struct fake f;
 
     fake_init (&f, PEER_CLIENT, "client1", 0);
-    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second peer of one UUID is refused");
+    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second peer with the UUID of another is refused");
     fake_init (&f, PEER_CHILD, "new", 3);
-    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second child of one rank is refused");
+    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second child with the rank of another is refused");
     fake_init (&f, PEER_PARENT, "new", 0);
     ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second parent is refused");
     ok (router_peer (w->r, w->c1.peer.uuid) == &w->c1.peer && !router_peer (w->r, "nobody"), "peers are found by UUID");
@@ -227,20 +227,22 @@ static void test_services (void)
     memset (name, 'x', sizeof (name));
     name[64] = '\0';
     ok (router_service_add (w->r, name, &w->mod.peer) == 0, "a service name may have 64 characters");
-    ok (router_service (w->r, name) == &w->mod.peer, "... and is found");
+    ok (router_service (w->r, name) == &w->mod.peer, "a service with a name of 64 characters is found");
     name[64] = 'x';
     name[65] = '\0';
-    ok (router_service_add (w->r, name, &w->mod.peer) < 0 && errno == EINVAL, "... but not 65");
-    ok (router_service_add (w->r, "a.b", &w->mod.peer) < 0 && errno == EINVAL, "a service name has no dot");
-    ok (router_service_add (w->r, "", &w->mod.peer) < 0 && errno == EINVAL, "a service name is not empty");
+    ok (router_service_add (w->r, name, &w->mod.peer) < 0 && errno == EINVAL,
+        "a service name of 65 characters is refused");
+    ok (router_service_add (w->r, "a.b", &w->mod.peer) < 0 && errno == EINVAL, "a service name with a dot is refused");
+    ok (router_service_add (w->r, "", &w->mod.peer) < 0 && errno == EINVAL, "an empty service name is refused");
     ok (router_service_add (w->r, "other", &w->mod.peer) < 0 && errno == EEXIST,
-        "a service of one peer is not taken over by another");
-    ok (router_service_remove (w->r, "other", &w->mod.peer) < 0 && errno == ENOENT, "... nor removed");
+        "a service of one peer cannot be taken over by another peer");
+    ok (router_service_remove (w->r, "other", &w->mod.peer) < 0 && errno == ENOENT,
+        "a service of one peer cannot be removed by another peer");
     ok (router_service (w->r, "mod.x.y") == &w->mod.peer && router_service (w->r, "mod") == &w->mod.peer
             && !router_service (w->r, "mode") && !router_service (w->r, "mo.d") && !router_service (w->r, ".mod"),
-        "a service is named by the topic up to the first dot");
+        "the topic of a request up to the first dot names the service");
     ok (router_service_remove (w->r, "mod", &w->mod.peer) == 0 && !router_service (w->r, "mod"),
-        "a service is removed");
+        "a service can be removed");
     world_destroy (w);
 }
 
@@ -261,13 +263,14 @@ static void test_brokers_only (void)
     if (router_service_add (w->r, "gone", &w->c1.peer) < 0)
         bail_out ("no service");
     ask (w, &w->child3, "gone.x", IDT_NODEID_ANY, 1, 0);
-    ok (is_request (&w->c1, "gone.x", &w->child3), "a client may serve");
+    ok (is_request (&w->c1, "gone.x", &w->child3), "a client may serve requests of other clients");
     world_clear (w);
     ask_as_broker (w, &w->child3, "gone.x", IDT_NODEID_ANY, 2);
     ok (is_request (&w->parent, "gone.x", &w->child3) && w->c1.count == 0,
-        "... but not requests of brokers: these are passed to the parent");
+        "a request of a broker for a service of a client is passed to the parent");
     ask_as_broker (w, &w->child3, "gone.x", RANK, 3);
-    ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0, "... or fail");
+    ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0,
+        "a request of a broker to this rank for a service of a client fails with ENOSYS");
     ask_as_broker (w, &w->child3, "mod.x", IDT_NODEID_ANY, 4);
     ok (is_request (&w->mod, "mod.x", &w->child3), "modules serve requests of brokers");
     world_destroy (w);
@@ -278,21 +281,24 @@ static void test_any (void)
     struct world *w = world_create (RANK, 100);
 
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
-    ok (is_request (&w->mod, "mod.x", &w->c1), "nodeid ANY goes to the service here");
+    ok (is_request (&w->mod, "mod.x", &w->c1), "a request to nodeid ANY goes to the service of this broker");
     ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 2, 0);
-    ok (is_request (&w->parent, "far.x", &w->c1), "... and upstream if this broker does not have it");
+    ok (is_request (&w->parent, "far.x", &w->c1),
+        "a request to nodeid ANY goes to the parent if this broker does not have the service");
     world_clear (w);
     ask (w, &w->child3, "far.x", IDT_NODEID_ANY, 3, 0);
-    ok (is_request (&w->parent, "far.x", &w->child3), "... also for a child");
+    ok (is_request (&w->parent, "far.x", &w->child3),
+        "a child's request to nodeid ANY goes to the parent if this broker does not have the service");
     ask (w, &w->parent, "far.x", IDT_NODEID_ANY, 4, 0);
     ok (w->parent.count == 2 && is_answer (&(struct fake){ .got = { w->parent.got[1] }, .count = 1 }, 4, EHOSTUNREACH),
-        "a request from the parent never goes back up");
+        "a request from the parent for a service that this broker does not have fails with EHOSTUNREACH, and is not sent back");
     router_peer_remove (w->r, &w->parent.peer);
     world_clear (w);
     ask (w, &w->c2, "far.x", IDT_NODEID_ANY, 5, 0);
-    ok (is_answer (&w->c2, 5, EHOSTUNREACH), "without a parent it fails with EHOSTUNREACH");
+    ok (is_answer (&w->c2, 5, EHOSTUNREACH),
+        "a request for a service that this broker does not have fails with EHOSTUNREACH if the parent is not connected");
     ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 6, 0);
-    ok (w->mod.count == 1, "... but services here are still reached");
+    ok (w->mod.count == 1, "if the parent is not connected, requests for services of this broker are still routed");
     world_destroy (w);
 }
 
@@ -306,9 +312,11 @@ static void test_root (void)
         "rank 0 answers ENOSYS with a text if no rank has the service");
     world_clear (w);
     ask (w, &w->c1, "mod.x", 0, 2, IDT_MSGFLAG_UPSTREAM);
-    ok (is_answer (&w->c1, 2, EHOSTUNREACH), "UPSTREAM fails with EHOSTUNREACH at rank 0");
+    ok (is_answer (&w->c1, 2, EHOSTUNREACH),
+        "a request of a client of rank 0 with flag UPSTREAM fails with EHOSTUNREACH");
     ask (w, &w->child3, "mod.x", 1, 3, IDT_MSGFLAG_UPSTREAM);
-    ok (is_request (&w->mod, "mod.x", &w->child3), "UPSTREAM of a child is served by rank 0");
+    ok (is_request (&w->mod, "mod.x", &w->child3),
+        "a request of a child of rank 0 with flag UPSTREAM is served by rank 0");
     world_destroy (w);
 }
 
@@ -326,7 +334,7 @@ static void test_rank (void)
         ask (w, &w->c1, "mod.x", ways[i].nodeid, 9, 0);
         ok (w->parent.count == (to == 0) && w->mod.count == (to == 1) && w->child3.count == (to == 3)
                 && w->child4.count == (to == 4) && (to >= 0 || is_answer (&w->c1, 9, EHOSTUNREACH)),
-            "nodeid %u of 7 is routed by the tree", ways[i].nodeid);
+            "a request to nodeid %u of 7 is routed by the tree", ways[i].nodeid);
         world_destroy (w);
     }
 }
@@ -336,21 +344,26 @@ static void test_rank_failures (void)
     struct world *w = world_create (RANK, 100);
 
     ask (w, &w->c1, "nosuch.x", RANK, 1, 0);
-    ok (is_answer (&w->c1, 1, ENOSYS), "a rank without the service answers ENOSYS, and does not look upstream");
+    ok (is_answer (&w->c1, 1, ENOSYS),
+        "a request to this rank for a service that it does not have fails with ENOSYS, and is not sent to the parent");
     world_clear (w);
     ask (w, &w->parent, "mod.x", 2, 2, 0);
-    ok (is_answer (&w->parent, 2, EHOSTUNREACH), "a request of the parent for a rank that is not below this one fails");
+    ok (is_answer (&w->parent, 2, EHOSTUNREACH),
+        "a request from the parent for a rank that is not below this one fails");
     router_peer_remove (w->r, &w->child3.peer);
     world_clear (w);
     ask (w, &w->c1, "mod.x", 3, 3, 0);
-    ok (w->parent.count == 1 && w->c1.count == 0, "a request for a child that is not connected goes to the parent");
+    ok (w->parent.count == 1 && w->c1.count == 0,
+        "a request for the rank of a child that is not connected goes to the parent");
     world_clear (w);
     ask (w, &w->parent, "mod.x", 3, 5, 0);
-    ok (is_answer (&w->parent, 5, EHOSTUNREACH), "... unless it came from the parent: EHOSTUNREACH");
+    ok (is_answer (&w->parent, 5, EHOSTUNREACH),
+        "a request from the parent for the rank of a child that is not connected fails with EHOSTUNREACH");
     router_peer_remove (w->r, &w->parent.peer);
     world_clear (w);
     ask (w, &w->child4, "mod.x", 3, 4, 0);
-    ok (is_answer (&w->child4, 4, EHOSTUNREACH), "... or the broker has no parent");
+    ok (is_answer (&w->child4, 4, EHOSTUNREACH),
+        "a request for the rank of a child that is not connected fails if the broker has no parent");
     world_destroy (w);
 }
 
@@ -361,12 +374,14 @@ static void test_upstream (void)
     ask (w, &w->c1, "mod.x", RANK, 1, IDT_MSGFLAG_UPSTREAM);
     ok (is_request (&w->parent, "mod.x", &w->c1) && w->mod.count == 0
             && idt_msg_has_flag (last (&w->parent), IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (last (&w->parent)) == RANK,
-        "UPSTREAM with this rank skips the services here and is passed up unchanged");
+        "a request with flag UPSTREAM and this rank as nodeid skips the services of this broker, and is passed to the parent unchanged");
     ask (w, &w->child3, "mod.x", 3, 2, IDT_MSGFLAG_UPSTREAM);
-    ok (is_request (&w->mod, "mod.x", &w->child3), "UPSTREAM from a child is served here");
+    ok (is_request (&w->mod, "mod.x", &w->child3),
+        "a child's request with flag UPSTREAM is served by this broker if it has the service");
     world_clear (w);
     ask (w, &w->child3, "far.x", 3, 3, IDT_MSGFLAG_UPSTREAM);
-    ok (is_request (&w->parent, "far.x", &w->child3), "... or passed up");
+    ok (is_request (&w->parent, "far.x", &w->child3),
+        "a child's request with flag UPSTREAM is passed to the parent if this broker does not have the service");
     world_destroy (w);
 }
 
@@ -377,18 +392,19 @@ static void test_malformed (void)
     char topic[IDT_MSG_MAX_TOPIC + 1];
 
     ask (w, &w->c1, NULL, IDT_NODEID_ANY, 1, 0);
-    ok (is_answer (&w->c1, 1, EPROTO), "a request without a topic is answered EPROTO");
+    ok (is_answer (&w->c1, 1, EPROTO), "a request without a topic fails with EPROTO");
     world_clear (w);
     while (idt_msg_route_push (msg, w->c2.peer.uuid) == 0)
         ;
     router_request_new (w->r, &w->c1.peer, msg);
-    ok (w->c1.count == 1 && idt_msg_errnum (last (&w->c1)) == EPROTO, "... one with too many routes as well");
+    ok (w->c1.count == 1 && idt_msg_errnum (last (&w->c1)) == EPROTO,
+        "a request with too many routes fails with EPROTO");
     world_clear (w);
     memset (topic, 'x', sizeof (topic) - 1);
     topic[sizeof (topic) - 1] = '\0';
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 3, 0);
     ask (w, &w->c1, topic, IDT_NODEID_ANY, 4, 0);
-    ok (w->parent.count == 1, "the longest topic is routed as any other");
+    ok (w->parent.count == 1, "a request with the longest topic is routed like any other");
     world_destroy (w);
 }
 
@@ -403,11 +419,12 @@ static void test_once (void)
     request = last (&w->mod);
     ok (pending (w) == 1, "a request that was passed on is remembered");
     reply (w, &w->other, request, 0);
-    ok (w->c1.count == 0 && pending (w) == 1, "a response of a peer that was not asked is dropped");
+    ok (w->c1.count == 0 && pending (w) == 1, "a response of a peer to which the request was not sent is dropped");
     reply (w, &w->mod, request, 0);
-    ok (is_answer (&w->c1, 7, 0) && pending (w) == 0, "the response is sent to the requester");
+    ok (is_answer (&w->c1, 7, 0) && pending (w) == 0,
+        "the response of the peer to which the request was sent reaches the requester");
     reply (w, &w->mod, request, 0);
-    ok (w->c1.count == 1 && router_stats (w->r).unroutable == 2, "a second answer is dropped");
+    ok (w->c1.count == 1 && router_stats (w->r).unroutable == 2, "a second response to a request is dropped");
     world_destroy (w);
 }
 
@@ -416,11 +433,11 @@ static void test_no_response (void)
     struct world *w = world_create (RANK, 100);
 
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 7, IDT_MSGFLAG_NORESPONSE);
-    ok (w->mod.count == 1 && pending (w) == 0, "NORESPONSE is passed on and not remembered");
+    ok (w->mod.count == 1 && pending (w) == 0, "a request with NORESPONSE is passed on and not remembered");
     ask (w, &w->c1, "nosuch.x", RANK, 7, IDT_MSGFLAG_NORESPONSE);
-    ok (w->c1.count == 0, "... and not answered when it fails");
+    ok (w->c1.count == 0, "a request with NORESPONSE gets no error response when it fails");
     reply (w, &w->mod, w->mod.got[0], 0);
-    ok (w->c1.count == 0, "an answer to it is dropped");
+    ok (w->c1.count == 0, "a response to a request with NORESPONSE is dropped");
     world_destroy (w);
 }
 
@@ -433,21 +450,24 @@ static void test_no_tag (void)
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
     ok (w->mod.count == 2 && pending (w) == 2, "requests with matchtag 0 are remembered");
     reply (w, &w->mod, w->mod.got[0], 0);
-    ok (is_answer (&w->c1, 0, 0) && pending (w) == 1, "... and their responses are sent to the requester");
+    ok (is_answer (&w->c1, 0, 0) && pending (w) == 1,
+        "the response to a request with matchtag 0 is sent to the requester");
     reply (w, &w->mod, w->mod.got[1], 0);
     reply (w, &w->mod, w->mod.got[1], 0);
-    ok (w->c1.count == 2 && pending (w) == 0, "... each once");
+    ok (w->c1.count == 2 && pending (w) == 0, "each request with matchtag 0 gets one response");
     fake_clear (&w->c1);
     ask (w, &w->c1, "nosuch.x", RANK, 0, 0);
-    ok (is_answer (&w->c1, 0, ENOSYS), "a request without a service fails with ENOSYS");
+    ok (is_answer (&w->c1, 0, ENOSYS), "a request with matchtag 0 for an unknown service fails with ENOSYS");
     fake_clear (&w->c1);
     ask (w, &w->c1, "log.x", RANK, 0, 0);
     reply (w, &w->builtin, w->builtin.got[0], 0);
-    ok (is_answer (&w->c1, 0, 0), "a service of the broker answers, too");
+    ok (is_answer (&w->c1, 0, 0),
+        "a request with matchtag 0 to a service that is built into the broker gets its response");
     fake_clear (&w->c1);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
     router_peer_remove (w->r, &w->mod.peer);
-    ok (is_answer (&w->c1, 0, ENOSYS) && pending (w) == 0, "and the requester gets ENOSYS when the service ends");
+    ok (is_answer (&w->c1, 0, ENOSYS) && pending (w) == 0,
+        "a request with matchtag 0 fails with ENOSYS when its service ends");
     world_destroy (w);
 }
 
@@ -458,21 +478,24 @@ static void test_tags (void)
 
     ask_for (w, &w->child3, "aaaa", "mod.x", IDT_NODEID_ANY, 1);
     ask_for (w, &w->child3, "bbbb", "mod.x", IDT_NODEID_ANY, 1);
-    ok (pending (w) == 2, "two clients below one child may use one matchtag");
+    ok (pending (w) == 2, "two clients below one child may use the same matchtag");
     reply (w, &w->mod, w->mod.got[1], 0);
     who = idt_msg_route_oldest (last (&w->child3));
-    ok (pending (w) == 1 && w->child3.count == 1 && strncmp (who, "bbbb", 4) == 0, "... each gets its own answer");
+    ok (pending (w) == 1 && w->child3.count == 1 && strncmp (who, "bbbb", 4) == 0,
+        "of two clients below one child with the same matchtag, the right one gets the response");
     reply (w, &w->mod, w->mod.got[0], 0);
     who = idt_msg_route_oldest (last (&w->child3));
-    ok (pending (w) == 0 && w->child3.count == 2 && strncmp (who, "aaaa", 4) == 0, "... in any order");
+    ok (pending (w) == 0 && w->child3.count == 2 && strncmp (who, "aaaa", 4) == 0,
+        "two clients below one child with the same matchtag may get their responses in any order");
     world_clear (w);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
-    ok (pending (w) == 2, "a client that uses a matchtag twice has two requests");
+    ok (pending (w) == 2, "two requests of a client with the same matchtag are both remembered");
     reply (w, &w->mod, w->mod.got[0], 0);
     reply (w, &w->mod, w->mod.got[1], 0);
     reply (w, &w->mod, w->mod.got[1], 0);
-    ok (pending (w) == 0 && w->c1.count == 2, "... and gets exactly two responses");
+    ok (pending (w) == 0 && w->c1.count == 2,
+        "two requests of a client with the same matchtag get exactly two responses");
     world_destroy (w);
 }
 
@@ -487,15 +510,15 @@ static void test_streaming (void)
     reply (w, &w->mod, request, 0);
     ok (w->c1.count == 2 && pending (w) == 1, "a streaming request may be answered many times");
     reply (w, &w->mod, request, ENODATA);
-    ok (w->c1.count == 3 && pending (w) == 0, "... until an error ends it");
+    ok (w->c1.count == 3 && pending (w) == 0, "a streaming request is forgotten when an error ends its stream");
     reply (w, &w->mod, request, 0);
-    ok (w->c1.count == 3, "... finally");
+    ok (w->c1.count == 3, "a response after the end of a stream is dropped");
     world_clear (w);
     ask (w, &w->c1, "mod.x", 3, 2, IDT_MSGFLAG_STREAMING);
     reply (w, &w->child3, w->child3.got[0], 0);
     router_peer_remove (w->r, &w->child3.peer);
     ok (w->c1.count == 2 && idt_msg_errnum (last (&w->c1)) == EHOSTUNREACH && pending (w) == 0,
-        "a stream whose source disconnects ends with EHOSTUNREACH");
+        "a stream whose service is on a disconnected peer ends with EHOSTUNREACH");
     world_destroy (w);
 }
 
@@ -516,7 +539,7 @@ static void test_target_gone (void)
     router_peer_remove (w->r, &w->other.peer);
     ok (is_answer (&w->child4, 3, ENOSYS) && !router_service (w->r, "other"),
         "when a module ends, requests sent to it fail with ENOSYS, and its service is removed");
-    ok (pending (w) == 0, "no request is left over");
+    ok (pending (w) == 0, "no request is remembered after all peers that had to answer have ended");
     world_destroy (w);
 }
 
@@ -530,19 +553,20 @@ static void test_send_fails (void)
                                                                  "with EHOSTUNREACH");
     w->other.errnum = EPIPE;
     ask (w, &w->c2, "other.x", IDT_NODEID_ANY, 3, 0);
-    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0, "... with ENOSYS for a module or client that is ending");
+    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0,
+        "a request that cannot be sent to a module or client that is ending fails with ENOSYS");
     fake_clear (&w->c2);
     w->builtin.errnum = ENOBUFS;
     ask (w, &w->c2, "log.x", IDT_NODEID_ANY, 4, 0);
-    ok (is_answer (&w->c2, 4, ENOSYS), "... and for the broker itself");
+    ok (is_answer (&w->c2, 4, ENOSYS), "a request that cannot be delivered to the broker itself fails with ENOSYS");
     fake_clear (&w->c2);
     w->mod.errnum = EXFULL;
     ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 2, 0);
     ok (is_answer (&w->c2, 2, EAGAIN) && strstr (idt_msg_string (last (&w->c2)), "service mod is full"),
-        "a service with a full queue is EAGAIN, not ENOSYS");
+        "a request to a service with a full queue fails with EAGAIN, not with ENOSYS");
     w->c1.errnum = EPIPE;
     ask (w, &w->c1, "nosuch.x", RANK, 2, 0);
-    ok (router_stats (w->r).unroutable == 1, "an answer that cannot be sent is dropped and counted");
+    ok (router_stats (w->r).unroutable == 1, "a response that cannot be sent to the requester is dropped and counted");
     world_destroy (w);
 }
 
@@ -564,18 +588,19 @@ static void test_client_gone (void)
     ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 1, 0);
     router_peer_remove (w->r, &w->c1.peer);
     ok (w->mod.count == 4 && is_disconnect (last (&w->mod), "mod.disconnect", w->c1.peer.uuid),
-        "when a client disconnects, a service that it used gets one disconnect");
+        "when a client disconnects, a service that the client used gets one disconnect");
     ok (w->child3.count == 2 && is_disconnect (last (&w->child3), "mod.disconnect", w->c1.peer.uuid)
             && idt_msg_nodeid (last (&w->child3)) == 3,
-        "... also on another rank");
+        "when a client disconnects, a service that the client used on another rank gets one disconnect");
     ok (w->parent.count == 4 && is_disconnect (w->parent.got[2], "mod.disconnect", w->c1.peer.uuid)
             && idt_msg_has_flag (w->parent.got[2], IDT_MSGFLAG_UPSTREAM)
             && is_disconnect (w->parent.got[3], "far.disconnect", w->c1.peer.uuid),
-        "... also upstream");
-    ok (w->other.count == 0, "a service that it did not use gets none");
-    ok (pending (w) == 1, "its requests are forgotten, requests of others are not");
+        "when a client disconnects, a service that the client used on a rank above gets one disconnect");
+    ok (w->other.count == 0, "when a client disconnects, a service that the client did not use gets no disconnect");
+    ok (pending (w) == 1, "when a client disconnects, its requests are forgotten, and requests of others are not");
     reply (w, &w->mod, w->mod.got[0], 0);
-    ok (w->c1.count == 0 && router_stats (w->r).unroutable == 1, "a late answer is dropped");
+    ok (w->c1.count == 0 && router_stats (w->r).unroutable == 1,
+        "a response to a client that has disconnected is dropped");
     world_destroy (w);
 }
 
@@ -607,7 +632,8 @@ static void test_refused_client_gone (void)
         router_peer_remove (w->r, &guest.peer);
         fake_clear (&guest);
     }
-    ok (w->mod.count == 0, "5,000 clients whose requests a full module refused leave no disconnect there: %d",
+    ok (w->mod.count == 0,
+        "a full module that refused the requests of 5,000 clients gets no disconnect of these clients: %d",
         w->mod.count);
     w->mod.count = 0;
     world_destroy (w);
@@ -627,7 +653,7 @@ static void test_disconnect_passes (void)
     idt_msg_route_push (msg, uuid);
     router_request_new (w->r, &w->child3.peer, msg);
     ok (w->parent.count == 3 && is_disconnect (last (&w->parent), "far.disconnect", uuid) && pending (w) == 2,
-        "a disconnect is passed on, and the requests of its sender for that service are forgotten");
+        "a disconnect is passed on, and this broker forgets the requests of the disconnect's sender for that service");
     world_destroy (w);
 }
 
@@ -641,11 +667,12 @@ static void test_child_gone (void)
     ask_for (w, &w->child4, "bbbb", "other.x", IDT_NODEID_ANY, 1);
     router_peer_remove (w->r, &w->child3.peer);
     ok (w->mod.count == 2 && is_disconnect (last (&w->mod), "mod.disconnect", uuid),
-        "when a child is lost, a service that works for a requester below it gets a disconnect");
+        "when a child is lost, a service that works for a requester below that child gets a disconnect");
     ok (idt_msg_route_count (last (&w->mod)) == 2
             && strcmp (idt_msg_route_newest (last (&w->mod)), w->child3.peer.uuid) == 0,
-        "... with the route of that request");
-    ok (w->other.count == 1 && pending (w) == 1, "... and no other service does");
+        "the disconnect after the loss of a child has the route of the request that it ends");
+    ok (w->other.count == 1 && pending (w) == 1,
+        "after the loss of a child, services that work for no requester below that child get no disconnect");
     world_destroy (w);
 }
 
@@ -659,7 +686,7 @@ static void test_builtin (void)
     ask (w, &w->c1, "log.x", IDT_NODEID_ANY, 1, 0);
     ok (pending (w) == 0, "a request to the broker itself is not remembered");
     reply (w, &w->builtin, last (&w->builtin), 0);
-    ok (is_answer (&w->c1, 1, 0), "... and its response is delivered");
+    ok (is_answer (&w->c1, 1, 0), "the response to a request to the broker itself is sent to the requester");
     make_uuid (uuid, "aaaa");
     idt_msg_route_push (msg, uuid);
     router_request_new (w->r, &w->child3.peer, msg);
@@ -667,7 +694,7 @@ static void test_builtin (void)
     ok (w->child3.count == 1 && pending (w) == 1, "a stream of the broker itself is remembered");
     router_peer_remove (w->r, &w->child3.peer);
     ok (w->builtin.count == 3 && is_disconnect (last (&w->builtin), "log.disconnect", uuid) && pending (w) == 0,
-        "... so it ends when the child that it is for is lost");
+        "a stream of the broker itself ends when the child to which it is sent is lost");
     world_destroy (w);
 }
 
@@ -704,14 +731,14 @@ static void test_proxy (void)
     router_request_new (w->r, &w->c1.peer, msg);
     ok (idt_msg_route_count (last (&w->parent)) == 3
             && strcmp (idt_msg_route_oldest (last (&w->parent)), w->c1.peer.uuid) == 0,
-        "the oldest route is the client's, even if it added others");
+        "the oldest route of a client's request is the client's, even if the client added other routes");
     reply (w, &w->parent, last (&w->parent), 0);
     ok (w->c1.count == 1 && idt_msg_route_count (last (&w->c1)) == 1
             && strcmp (idt_msg_route_oldest (last (&w->c1)), uuid) == 0,
-        "its own routes are in the response");
+        "the routes that a client added to its request are in the response");
     router_peer_remove (w->r, &w->c1.peer);
     ok (pending (w) == 0 && is_disconnect (last (&w->parent), "far.disconnect", w->c1.peer.uuid),
-        "its streams end with it");
+        "the streams of a client that added routes end when that client disconnects");
     world_destroy (w);
 }
 
@@ -723,10 +750,10 @@ static void test_self (void)
     router_service_add (w->r, "self", &w->c1.peer);
     ask (w, &w->c1, "self.x", IDT_NODEID_ANY, 1, 0);
     ask (w, &w->c2, "self.x", IDT_NODEID_ANY, 1, 0);
-    ok (w->c1.count == 2, "a client may serve, even its own requests");
+    ok (w->c1.count == 2, "a client may serve requests, even requests of its own");
     router_peer_remove (w->r, &w->c1.peer);
     ok (w->c1.count == 2 && is_answer (&w->c2, 1, ENOSYS) && pending (w) == 0,
-        "its end answers only the requests of others");
+        "when a client that serves requests disconnects, only requests of others get an error");
     world_destroy (w);
 }
 
@@ -742,13 +769,15 @@ static void test_limits (void)
     ok (w->mod.count == 2 && is_answer (&w->c1, 3, EAGAIN) && strstr (idt_msg_string (last (&w->c1)), "max-pending"),
         "a request above the requester's share of router.max-pending is refused with EAGAIN and the attribute's name");
     ask (w, &w->child3, "mod.x", IDT_NODEID_ANY, 1, 0);
-    ok (w->mod.count == 3 && w->child3.count == 0, "... the first request of another requester is not");
+    ok (w->mod.count == 3 && w->child3.count == 0,
+        "when a requester has reached its share of router.max-pending, the first request of another requester is accepted");
     reply (w, &w->mod, w->mod.got[0], 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 4, 0);
-    ok (w->mod.count == 3, "... the requester does not get the last place either");
+    ok (w->mod.count == 3,
+        "a requester that has many pending requests does not get the last place of router.max-pending");
     reply (w, &w->mod, w->mod.got[1], 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 5, 0);
-    ok (w->mod.count == 4, "... until others are free");
+    ok (w->mod.count == 4, "a requester with pending requests gets a place when others are free, too");
     world_clear (w);
     for (int i = 0; i < ROUTER_MAX_USES + 10; i++) {
         snprintf (topic, sizeof (topic), "far%d.x", i);
@@ -936,8 +965,8 @@ static void history_end (struct history *h, unsigned seed)
         for (uint32_t tag = 1; tag <= h->requesters[i].tag; tag++)
             unanswered += h->requesters[i].asked[tag] == 1 && h->requesters[i].answers[tag] != 1;
     ok (h->wrong == 0, "history %u: no response is wrong or repeated", seed);
-    ok (unanswered == 0, "... every request of a connected requester is answered (%d not)", unanswered);
-    ok (pending (w) == 0, "... no request is remembered at the end");
+    ok (unanswered == 0, "in a random history every request of a connected requester is answered (%d not)", unanswered);
+    ok (pending (w) == 0, "at the end of a random history no request is remembered");
 }
 
 static void test_history (unsigned seed)
@@ -1005,11 +1034,11 @@ static void test_covers (void)
         bad += covers (w, &w->mod, rank) != (rank == 0) || covers (w, &w->builtin, rank) != (rank == 0);
         bad += covers (w, &w->c1, rank) || covers (w, &stranger, rank) || covers (w, NULL, rank);
     }
-    ok (bad == 0, "a child speaks for its subtree, a module for its rank, other peers for no rank");
+    ok (bad == 0, "a child may act for the ranks of its subtree, a module for its own rank, other peers for no rank");
     world_destroy (w);
     w = world_create (1, 100);
     ok (!covers (w, &w->parent, 0) && !covers (w, &w->parent, 3) && covers (w, &w->child3, 3),
-        "the parent speaks for no rank");
+        "the parent may act for no rank");
     world_destroy (w);
 }
 
@@ -1023,16 +1052,18 @@ static void test_no_memory (void)
     ask (w, &w->child3, "mod.x", RANK, 1, 0);
     no_memory = true;
     ask (w, &w->c2, "nobody.x", RANK, 2, 0);
-    ok (w->c2.count == 0 && w->c2.hung_up == 1, "a requester that cannot get an error response loses its connection");
+    ok (w->c2.count == 0 && w->c2.hung_up == 1,
+        "if the error response to a requester cannot be made, the requester's connection is closed");
     ask (w, &w->c2, NULL, RANK, 3, 0);
-    ok (w->c2.count == 0 && w->c2.hung_up == 2, "also if its request was invalid");
+    ok (w->c2.count == 0 && w->c2.hung_up == 2,
+        "if the error response to an invalid request cannot be made, the requester's connection is closed, too");
     ask (w, &w->c2, "nobody.x", RANK, 0, IDT_MSGFLAG_NORESPONSE);
-    ok (w->c2.hung_up == 2, "but not if it wants no response");
+    ok (w->c2.hung_up == 2, "a requester that wants no response keeps its connection when a request of it fails");
     ask (w, &w->other, "nobody.x", RANK, 4, 0);
-    ok (w->other.count == 0, "a module has no connection to lose");
+    ok (w->other.count == 0, "a module whose error response cannot be made has no connection that could be closed");
     router_peer_remove (w->r, &w->mod.peer);
     ok (w->c1.hung_up == 1 && w->child3.hung_up == 1 && w->parent.hung_up == 0,
-        "the requesters of a service that ends lose theirs, and no others");
+        "if a service ends and the error responses cannot be made, the connections of its requesters are closed, and no others");
     no_memory = false;
     world_destroy (w);
 }

@@ -63,24 +63,25 @@ static void test_rules (void)
     ok (!answered (p, 1, 1, 0, 0, &a), "an empty table knows no request");
     add (p, 1, 1, 0, &a);
     ok (!answered (p, 2, 1, 0, 0, &a) && !answered (p, 1, 2, 0, 0, &a) && !answered (p, 1, 1, 0, 0, &b),
-        "another requester, matchtag, or responder is another request");
+        "a response from another responder, or with another requester or matchtag, belongs to another request");
     idt_msg_route_push (proxied, "eeeeeeee-0000-4000-8000-000000000000");
-    ok (!rpc_track_forget (p, proxied, &a), "a request with another route is another request");
+    ok (!rpc_track_forget (p, proxied, &a), "a request whose route has a further hop is another request");
     ok (answered (p, 1, 1, 0, 0, &a) && !answered (p, 1, 1, 0, 0, &a), "a request is answered once");
     add (p, 1, 1, IDT_MSGFLAG_STREAMING, &a);
     ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 61, &a)
             && !answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a),
-        "a streaming request is answered until an error ends it");
+        "a streaming request is answered until a response with an error ends it");
     add (p, 1, 1, IDT_MSGFLAG_STREAMING, &a);
-    ok (answered (p, 1, 1, 0, 0, &a) && rpc_track_count (p) == 0, "... or a response without STREAMING");
+    ok (answered (p, 1, 1, 0, 0, &a) && rpc_track_count (p) == 0,
+        "a streaming request is answered until a response without STREAMING ends it");
     add (p, 1, 1, 0, &a);
     ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && rpc_track_count (p) == 0,
-        "a response cannot turn another request into a stream");
+        "a response with STREAMING to a request without STREAMING ends that request");
     add (p, 1, 1, 0, &a);
     add (p, 1, 2, 0, &a);
     ok (add (p, 1, 3, 0, &a) < 0 && errno == EXFULL && rpc_track_count (p) == 2,
-        "a requester does not get the last place: EXFULL");
-    ok (add (p, 2, 1, 0, &a) == 0, "... another requester does");
+        "a requester that already has entries does not get the last place: EXFULL");
+    ok (add (p, 2, 1, 0, &a) == 0, "a requester that has no entry gets the last place");
     idt_msg_unref (proxied);
     rpc_track_destroy (p);
     rpc_track_destroy (NULL);
@@ -99,19 +100,21 @@ static void test_ends (void)
     idt_msg_set_topic (disconnect, "a.disconnect");
     for (uint32_t tag = 1; tag <= 20000; tag++)
         wrong += add (p, 1 + tag % 2, tag, 0, &a) < 0;
-    ok (wrong == 0 && rpc_track_buckets (p) >= 16384, "the table grows");
+    ok (wrong == 0 && rpc_track_buckets (p) >= 16384, "the table of requests grows to 20,000 entries");
     rpc_track_disconnect (p, disconnect, &b);
-    ok (rpc_track_count (p) == 20000, "a disconnect that came over another route ends nothing");
+    ok (rpc_track_count (p) == 20000, "a disconnect that arrived over another route ends no request");
     idt_msg_set_topic (disconnect, "aa.disconnect");
     rpc_track_disconnect (p, disconnect, &child);
-    ok (rpc_track_count (p) == 20000, "a disconnect for another service ends nothing");
+    ok (rpc_track_count (p) == 20000, "a disconnect for another service ends no request");
     idt_msg_set_topic (disconnect, "a.disconnect");
     rpc_track_disconnect (p, disconnect, &child);
-    ok (rpc_track_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a), "a disconnect ends the requests of its sender");
+    ok (rpc_track_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a),
+        "a disconnect ends the requests of its sender for that service");
     rpc_track_take (p, &b.owes, NULL, NULL);
-    ok (rpc_track_count (p) == 9999, "the end of a party that owes nothing ends nothing");
+    ok (rpc_track_count (p) == 9999, "the end of a party that has no request to answer ends no request");
     rpc_track_take (p, &child.asked, NULL, NULL);
-    ok (rpc_track_count (p) == 0 && rpc_track_buckets (p) <= 1024, "the table shrinks");
+    ok (rpc_track_count (p) == 0 && rpc_track_buckets (p) <= 1024,
+        "the table of requests shrinks when its requests have ended");
     idt_msg_unref (disconnect);
     rpc_track_destroy (p);
 }
@@ -193,8 +196,8 @@ static void test_history (unsigned seed)
         n++;
         most = m->count > most ? m->count : most;
     }
-    ok (n == STEPS && most > 256, "history %u: the table does what a list does (%d steps, up to %zu entries)", seed, n,
-        most);
+    ok (n == STEPS && most > 256, "history %u: the table agrees with a plain list (%d steps, up to %zu entries)", seed,
+        n, most);
     free (m);
     rpc_track_destroy (p);
 }
@@ -219,7 +222,8 @@ static void test_reentry (void)
     for (uint32_t tag = 1; tag <= 10; tag++)
         add (reentered, 1, tag, 0, &a);
     rpc_track_take (reentered, &a.owes, add_again, &n);
-    ok (n == 10 && rpc_track_count (reentered) == 10, "entries that a callback adds stay in the table");
+    ok (n == 10 && rpc_track_count (reentered) == 10,
+        "requests that a callback adds while others end stay in the table");
     rpc_track_destroy (reentered);
 }
 

@@ -107,8 +107,9 @@ static void test_request (idt_t *h, const char *topic, const char *payload, int 
             break;
         errors += rc > 0;
     }
-    ok (rc >= 0 && n < POINTS, "%s is answered, whichever of its %ld allocations fails (%d errors)%s", topic, n, errors,
-        rc < 0 ? ": it is not" : "");
+    ok (rc >= 0 && n < POINTS,
+        "a request for %s is answered even if any one of its %ld allocations fails (%d errors)%s", topic, n, errors,
+        rc < 0 ? ": no response arrived" : "");
     if (rc < 0)
         bail_out ("a request was not answered");
 }
@@ -173,10 +174,10 @@ int main (int argc, char *argv[])
     run_start (&run);
     if (!(h = idt_open (run.uri, &err)))
         bail_out (err.text);
-    ok (ask (h, "compressor.stats-get", NULL, 0) == 0, "the modules have started");
+    ok (ask (h, "compressor.stats-get", NULL, 0) == 0, "all modules have started before allocations fail");
     for (size_t i = 0; i < sizeof (requests) / sizeof (requests[0]); i++)
         test_request (h, requests[i].topic, requests[i].payload, requests[i].flags);
-    ok (ask (h, "shutdown.start", NULL, 0) == 0, "the broker still works afterwards");
+    ok (ask (h, "shutdown.start", NULL, 0) == 0, "the broker answers requests after all failed allocations");
     idt_close (h);
     pthread_join (run.thread, NULL);
     nftw (run.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);

@@ -349,24 +349,24 @@ static void test_good (void)
 
     server_init (&s);
     end_open (&e, &s);
-    ok (e.welcome == 0 && usock_count (s.local) == 1, "a client is greeted with a 0");
-    ok (is_served (&e, &s), "... and answered");
+    ok (e.welcome == 0 && usock_count (s.local) == 1, "a client that connects receives one byte of value 0");
+    ok (is_served (&e, &s), "the request of a client is answered");
     ok (s.cred.userid == geteuid () && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
-        "a request without a user gets the connection's user, as local owner");
+        "a request that names no user gets the user of its connection, with the roles owner and local");
     put_as (&e, 5, IDT_ROLE_USER);
     ok (get (&e, &s) == 5 && s.cred.userid == 4711 && s.cred.rolemask == IDT_ROLE_USER,
-        "the owner may act for a guest");
+        "the instance owner may send a request with the user and role of a guest");
     put_as (&e, 6, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
-    ok (get (&e, &s) == 6 && s.cred.rolemask == IDT_ROLE_OWNER, "... but not for a broker");
+    ok (get (&e, &s) == 6 && s.cred.rolemask == IDT_ROLE_OWNER,
+        "the instance owner may not send a request with role broker");
     put_as (&e, 7, IDT_ROLE_BROKER);
     ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
-        "a request with only a user or role gets the other from the connection");
+        "a request that has only the role broker gets user and roles of its connection");
     end_close (&e, &s);
     ok (s.gone == 1 && s.disconnects == 1 && usock_count (s.local) == 0,
-        "its end is reported once to the service that it "
-        "used");
+        "when a client disconnects, the service that the client used gets one disconnect");
     server_fini (&s);
-    ok (access (s.path, F_OK) < 0, "the socket is removed at the end");
+    ok (access (s.path, F_OK) < 0, "the socket is removed when its server is destroyed");
 }
 
 /* The bytes of a frame with a request. */
@@ -404,7 +404,7 @@ static void test_pieces (void)
             break;
         turn (&s, 1);
     }
-    ok (!early && get (&e, &s) == 7 && s.requests == 1, "a request that comes byte by byte is one request");
+    ok (!early && get (&e, &s) == 7 && s.requests == 1, "a request that arrives byte by byte is read as one request");
     for (uint32_t tag = 1; tag <= 1000; tag++)
         put (&e, "echo.x", tag, 10, 0);
     uint32_t tag = 1;
@@ -420,7 +420,7 @@ static void test_pieces (void)
         end_close (&half, &s);
     }
     ok (usock_count (s.local) == 1 && s.requests == 1001 && is_served (&e, &s),
-        "clients that disconnect within a frame leave nothing behind");
+        "clients that disconnect in the middle of a frame leave nothing behind");
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -441,15 +441,17 @@ static void test_fairness (void)
     msg_stream_flush (modest.stream);
     turn (&s, 2);
     before = s.requests;
-    ok (before < 600 && get (&modest, &s) == 1, "a client with many requests does not delay another (%d asked)",
-        before);
+    ok (before < 600 && get (&modest, &s) == 1,
+        "a client with many requests does not delay another client's first request (%d were read before)", before);
     wait_until (s.requests == 1024 + 1) turn_slowly (&s);
-    ok (s.requests == 1024 + 1, "it is not read while local.max-unanswered requests are unanswered");
-    ok (is_served (&modest, &s), "... while others are");
+    ok (s.requests == 1024 + 1, "a client that has local.max-unanswered unanswered requests is not read");
+    ok (is_served (&modest, &s),
+        "while a client with local.max-unanswered requests is not read, other clients are served");
     wait_until (s.requests == 3002) turn_slowly (&s);
-    ok (s.requests == 3002, "without progress it is read again after local.stall-timeout");
+    ok (s.requests == 3002,
+        "a client that was not read for too many unanswered requests is read again after local.stall-timeout without a response");
     end_close (&greedy, &s);
-    ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
+    ok (router_stats (s.router).pending == 0, "the end of a client leaves none of its requests pending");
     end_close (&modest, &s);
     server_fini (&s);
 }
@@ -475,7 +477,8 @@ static void test_newcomer (void)
     msg_stream_flush (modest.stream);
     turn (&s, 1);
     ok (before < 3000 && s.echo_at > before && s.echo_at <= before + 17,
-        "a client that was idle is served before clients that wait: after %d of others", s.echo_at - before - 1);
+        "an idle client that sends a request is served before the next turns of clients whose requests wait: after %d requests of others",
+        s.echo_at - before - 1);
     for (int i = 0; i < 10; i++)
         end_close (&crowd[i], &s);
     end_close (&modest, &s);
@@ -526,7 +529,8 @@ static void test_newcomers_again (void)
     for (int i = 0; i < CROWD + 2; i++)
         send_one (&e[i], i % (CROWD + 1) == 0 ? "echo.x" : "null.x");
     wait_until (s.requests == before + CROWD + 2) turn (&s, 1);
-    ok (s.echo_at == before + 2, "idle clients are served before clients in the round: after %d of them",
+    ok (s.echo_at == before + 2,
+        "a request of an idle client is served before the requests of clients that are in the round: after %d of them",
         s.echo_at - before - 2);
     for (int i = 0; i < CROWD + 2; i++)
         end_close (&e[i], &s);
@@ -557,8 +561,8 @@ static void test_garbage (void)
         end_open (&e, &s);
         memcpy (bad, frame, size);
         bad[damages[i].at] = damages[i].byte;
-        ok (write (e.fd, bad, size) == (ssize_t)size && is_closed (&e, &s), "wrong in %s: the connection is closed",
-            damages[i].what);
+        ok (write (e.fd, bad, size) == (ssize_t)size && is_closed (&e, &s),
+            "a connection is closed if its frame is damaged: %s", damages[i].what);
         end_close (&e, &s);
     }
     for (int i = 0; i < 8; i++) { /* the type in the header: at 20 bytes from the end, after magic and version */
@@ -585,7 +589,7 @@ static void test_garbage (void)
     }
     ok (usock_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection",
         answered, closed);
-    ok (is_served (&good, &s), "... and no other client's");
+    ok (is_served (&good, &s), "damaged frames of one client do not end the connection of another client");
     end_close (&good, &s);
     server_fini (&s);
 }
@@ -600,7 +604,7 @@ static void test_size (void)
     put (&e, "echo.x", 1, MAX_MESSAGE - 100, 0);
     ok (get (&e, &s) == 1, "a message up to local.max-message is accepted");
     put (&e, "echo.x", 2, MAX_MESSAGE, 0);
-    ok (is_closed (&e, &s), "a larger one ends the connection");
+    ok (is_closed (&e, &s), "a message larger than local.max-message ends the connection");
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -624,7 +628,8 @@ static void test_deaf (void)
         turn_slowly (&s);
     }
     ok (s.gone == 1 && written > MAX_QUEUE, "a client that never reads is disconnected (after %zu KB)", written / 1000);
-    ok (is_served (&good, &s) && usock_count (s.local) == 1, "... while others are served");
+    ok (is_served (&good, &s) && usock_count (s.local) == 1,
+        "while one client does not read its responses, other clients are served");
     end_close (&deaf, NULL);
     end_close (&good, &s);
     server_fini (&s);
@@ -643,7 +648,8 @@ static void test_slow_reader (void)
         put (&e, "echo.x", tag, 50000, 0);
     while (got < 200 && get (&e, &s) == (uint32_t)got + 1)
         got++;
-    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, however much it requested (%d)", got);
+    ok (got == 200 && s.gone == 0,
+        "a client that reads its responses is never disconnected, however many it has requested (%d)", got);
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -666,13 +672,13 @@ static void test_no_room (void)
     memset (idt_msg_alloc_payload (answer, 2 * MAX_QUEUE), 'x', 2 * MAX_QUEUE);
     router_response_new (s.router, &s.null, answer);
     ok (get (&e, &s) == 1 && e.errnum == ENOBUFS && s.gone == 0,
-        "a response that does not fit is replaced by an error");
+        "a response that does not fit into a client's queue is replaced by an error");
     idt_msg_set_topic (msg, "a");
     memset (idt_msg_alloc_payload (msg, 100000), 'x', 100000);
     while (n < 100 && client->send (client->arg, msg) == 0)
         n++;
     turn (&s, 3);
-    ok (n == 10 && s.gone == 1, "a client whose events do not fit is disconnected");
+    ok (n == 10 && s.gone == 1, "a client whose events do not fit into its queue is disconnected");
     idt_msg_unref (msg);
     end_close (&e, &s);
     server_fini (&s);
@@ -691,13 +697,13 @@ static void test_hung_up (void)
     end_open (&a, &s);
     end_open (&b, &s);
     put (&a, "null.x", 1, 0, 0);
-    ok (get (&a, &s) == 0 && !a.eof && s.last, "a client waits for an answer");
+    ok (get (&a, &s) == 0 && !a.eof && s.last, "a client waits for a response");
     struct peer *requester = router_peer (s.router, idt_msg_route_newest (s.last));
     requester->hang_up (requester->arg);
     ok (router_peer (s.router, requester->uuid) == requester,
-        "a client whose connection is to end exists until the call "
-        "returns");
-    ok (is_closed (&a, &s) && is_served (&b, &s), "then its connection ends, and no other");
+        "a client whose connection the broker closes still exists until the closing call returns");
+    ok (is_closed (&a, &s) && is_served (&b, &s),
+        "when the broker closes the connection of one client, other clients stay connected");
     end_close (&a, &s);
     end_close (&b, &s);
     server_fini (&s);
@@ -718,12 +724,13 @@ static void test_busy (void)
     for (uint32_t tag = 1; tag <= 5; tag++)
         if (get_slowly (&e, &s) != tag || e.errnum != 0)
             s.full++;
-    ok (s.full == 0, "a request that a full service refused is repeated, in order");
+    ok (s.full == 0, "a request that a service with a full queue refused is sent again, in order");
     s.full = 1000000;
     put (&e, "echo.x", 7, 0, 0);
     msg_stream_flush (e.stream);
     wait_until (router_stats (s.router).failed > 0) turn_slowly (&s);
-    ok (get_slowly (&e, &s) == 7 && e.errnum == EAGAIN, "if the service stays full the request fails with EAGAIN");
+    ok (get_slowly (&e, &s) == 7 && e.errnum == EAGAIN,
+        "a request to a service whose queue stays full fails with EAGAIN");
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -747,10 +754,11 @@ static void test_dribble (void)
     put_frame_header (&slow, MAX_MESSAGE);
     turn (&s, 3);
     put (&e, "echo.x", 1, 100000, 0);
-    ok (get (&e, &s) == 0 && s.requests == 0, "a long message waits while another one uses the space "
-                                              "(local.input-pool)");
+    ok (get (&e, &s) == 0 && s.requests == 0,
+        "a long message waits while another client's message uses the space of local.input-pool");
     wait_until (s.gone == 1) turn_slowly (&s);
-    ok (s.gone == 1 && get_slowly (&e, &s) == 1, "... which is disconnected when it comes too slowly");
+    ok (s.gone == 1 && get_slowly (&e, &s) == 1,
+        "a client whose long message arrives too slowly is disconnected, and the waiting message is read");
     end_close (&slow, NULL);
     end_close (&e, &s);
     server_fini (&s);
@@ -783,11 +791,11 @@ static void test_input_of_users (void)
     put_frame_header (&first, MAX_MESSAGE);
     put_frame_header (&second, MAX_MESSAGE);
     turn (&s, 3);
-    ok (!is_read (&s, &third, 4711), "a guest has no further space on another connection (local.input-pool)");
-    ok (is_read (&s, &other, 4712), "another guest has space");
-    ok (is_read (&s, &owner, 0), "the owner has space");
+    ok (!is_read (&s, &third, 4711), "a guest gets no further space of local.input-pool on another connection");
+    ok (is_read (&s, &other, 4712), "while one guest uses its share of local.input-pool, another guest has space");
+    ok (is_read (&s, &owner, 0), "while a guest uses its share of local.input-pool, the owner has space");
     end_close (&first, &s);
-    ok (get_slowly (&third, &s) == 1, "the first guest is read again when there is space");
+    ok (get_slowly (&third, &s) == 1, "a guest that waited for space of local.input-pool is read when space is free");
     end_close (&second, &s);
     end_close (&third, &s);
     end_close (&other, &s);
@@ -822,8 +830,10 @@ static void test_output_of_users (void)
     ask_much (&s, &second);
     for (uint32_t tag = 1; tag <= 9; tag++)
         refused += get_slowly (&second, &s) == tag && second.errnum == ENOBUFS;
-    ok (refused > 0, "a guest gets no second share on another connection (local.output-pool): %d refused", refused);
-    ok (is_read (&s, &other, 4712) && other.errnum == 0, "another guest gets a response");
+    ok (refused > 0, "a guest gets no further space of local.output-pool on another connection: %d responses refused",
+        refused);
+    ok (is_read (&s, &other, 4712) && other.errnum == 0,
+        "while one guest uses its share of local.output-pool, another guest gets a response");
     end_close (&first, &s);
     end_close (&second, &s);
     end_close (&other, &s);
@@ -843,17 +853,17 @@ static void test_many (void)
     }
     end_open (&e, &s);
     ok (welcome == MAX_CLIENTS && e.welcome == EMFILE && is_closed (&e, &s),
-        "one client more than local.max-clients is refused with EMFILE");
+        "a client above local.max-clients is refused with EMFILE");
     end_close (&e, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
         served += is_served (&ends[i], &s);
-    ok (served == MAX_CLIENTS, "... the others are served");
+    ok (served == MAX_CLIENTS, "when a client was refused with EMFILE, the connected clients are served");
     end_close (&ends[0], &s);
     end_open (&ends[0], &s);
-    ok (is_served (&ends[0], &s), "... and when one disconnects another may connect");
+    ok (is_served (&ends[0], &s), "when one of local.max-clients clients disconnects, another client may connect");
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
-    ok (usock_count (s.local) == 0, "all disconnects are noticed");
+    ok (usock_count (s.local) == 0, "the end of each of local.max-clients connections is noticed");
     server_fini (&s);
 }
 
@@ -875,8 +885,9 @@ static void test_few_files (void)
         end_open (&ends[i], &s);
         welcome += ends[i].welcome == 0;
     }
-    ok (welcome == 30 && ends[30].welcome == EMFILE, "of 60 files that may be open clients get half (%d)", welcome);
-    ok (is_served (&ends[29], &s), "... and are served");
+    ok (welcome == 30 && ends[30].welcome == EMFILE, "if the process may open 60 files, clients get half of them (%d)",
+        welcome);
+    ok (is_served (&ends[29], &s), "the last client that gets one of few files is served");
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
     server_fini (&s);
@@ -909,15 +920,15 @@ static void test_descriptors (void)
         if (read (fds[n], &byte, 1) == 1 && byte == 0)
             taken++;
     }
-    ok (taken == 31, "without free descriptors clients get the reserved ones (%d)", taken);
-    ok (byte == EMFILE, "... the next one is refused with EMFILE");
-    ok (is_served (&good, &s), "... and others are served");
+    ok (taken == 31, "when no descriptor is free, clients get the descriptors reserved for them (%d)", taken);
+    ok (byte == EMFILE, "when no descriptor is free or reserved, the next client is refused with EMFILE");
+    ok (is_served (&good, &s), "when no descriptor is free, connected clients are served");
     setrlimit (RLIMIT_NOFILE, &old);
     for (size_t i = 0; i < sizeof (fds) / sizeof (fds[0]); i++)
         close (fds[i]);
     turn (&s, 3);
     end_open (&e, &s);
-    ok (is_served (&e, &s), "... and with some free a client is accepted again");
+    ok (is_served (&e, &s), "when descriptors are free again, a new client is accepted");
     end_close (&e, &s);
     end_close (&good, &s);
     server_fini (&s);
@@ -936,7 +947,7 @@ static void test_path (void)
     if (!(s.all = usocks_create (s.reactor))) /* of another process */
         bail_out ("no sockets");
     ok (!listen_at (&s, s.path, &err) && errno == EADDRINUSE && strstr (err.text, "another broker"),
-        "a socket that is served is not taken over");
+        "a socket that another process serves is not taken over");
     turn (&s, 2);
     snprintf (path, sizeof (path), "%s/%0200d", s.dir, 0);
     ok (!listen_at (&s, path, &err) && errno == ENAMETOOLONG && strstr (err.text, "shorter rundir"),
@@ -976,8 +987,10 @@ static void test_ending (void)
     s.local = NULL;
     msg_stream_fill (e.stream, &e.eof);
     idt_msg_t *msg = msg_stream_next (e.stream, NULL);
-    ok (msg && idt_msg_matchtag (msg) == 2 && s.gone == 2, "the last responses are written before the end");
-    ok (msg_stream_fill (e.stream, &e.eof) <= 0 && e.eof, "... then the connection ends");
+    ok (msg && idt_msg_matchtag (msg) == 2 && s.gone == 2,
+        "when a server is destroyed, responses that wait are written");
+    ok (msg_stream_fill (e.stream, &e.eof) <= 0 && e.eof,
+        "when the last responses of a destroyed server are written, the connection ends");
     idt_msg_unref (msg);
     end_close (&e, NULL);
     end_close (&other, NULL);
@@ -996,8 +1009,9 @@ static void test_unread (void)
     put (&e, "echo.x", 1, 100, 0);
     msg_stream_flush (e.stream);
     wait_until (usock_unread (s.local)) turn (&s, 1);
-    ok (is_served (&other, &s) && usock_unread (s.local), "a response is unread even while other clients read theirs");
-    ok (get (&e, &s) == 1 && !usock_unread (s.local), "... until it is read");
+    ok (is_served (&other, &s) && usock_unread (s.local),
+        "a response that one client has not read is unread even while other clients read theirs");
+    ok (get (&e, &s) == 1 && !usock_unread (s.local), "a response is no longer unread when its client has read it");
     end_close (&e, &s);
     end_close (&other, &s);
     ok (!usock_unread (s.local), "without clients nothing is unread");
@@ -1017,7 +1031,7 @@ static void test_service (void)
     get (&service, &s);
     end_open (&e, &s);
     put (&e, "none.x", 2, 0, 0);
-    ok (get (&e, &s) == 2, "a request for an unknown service is answered");
+    ok (get (&e, &s) == 2, "a request for an unknown service gets an error");
     msg = idt_msg_create (IDT_MSGTYPE_RESPONSE);
     idt_msg_set_matchtag (msg, 3);
     idt_msg_set_topic (msg, "null.x");
@@ -1029,7 +1043,8 @@ static void test_service (void)
     idt_msg_route_clear (msg);
     msg_stream_put (service.stream, msg);
     idt_msg_unref (msg);
-    ok (is_served (&service, &s) && s.events == 1, "a response without a request is dropped, an event is passed on");
+    ok (is_served (&service, &s) && s.events == 1,
+        "a response that belongs to no request is dropped, and an event is passed on");
     end_close (&service, &s);
     end_close (&e, &s);
     server_fini (&s);
@@ -1085,45 +1100,46 @@ static void test_ranks (void)
     server_init (&s);
     files = open_files ();
     server_beside (&one, &s, 1, "");
-    ok (stat (one.path, &st) < 0 && open_files () == files, "a rank without a socket needs no descriptor");
+    ok (stat (one.path, &st) < 0 && open_files () == files, "a rank without a socket of its own needs no descriptor");
     usock_uri (one.local, uri, sizeof (uri));
     ok (strncmp (uri, "local://", 8) == 0 && strncmp (uri + 8, s.path, strlen (s.path)) == 0
             && strcmp (uri + 8 + strlen (s.path), "?rank=1") == 0,
-        "it is reached at the first rank's socket: %s", uri);
+        "a rank without a socket of its own is reached at the first rank's socket: %s", uri);
     server_beside (&two, &s, 2, "0,2-7");
     usock_uri (two.local, uri, sizeof (uri));
-    ok (stat (two.path, &st) == 0 && strcmp (uri + 8, two.path) == 0, "a rank in local.sockets has its own socket: %s",
-        uri);
+    ok (stat (two.path, &st) == 0 && strcmp (uri + 8, two.path) == 0,
+        "a rank named in local.sockets has its own socket: %s", uri);
 
     end_open (&plain, &s);
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (chosen (&e, &s) == 0 && usock_count (one.local) == 1, "a client may name its rank");
+    ok (chosen (&e, &s) == 0 && usock_count (one.local) == 1, "a client may name the rank that it wants to reach");
     turn (&s, 2);
-    ok (usock_count (s.local) == 0 && s.gone == 0, "... and then belongs to that rank only");
+    ok (usock_count (s.local) == 0 && s.gone == 0, "a client that named its rank belongs to that rank only");
     put (&e, "echo.x", 5, 10, 0);
     msg_stream_flush (e.stream);
     turn (&s, 2);
-    ok (s.requests == 0 && get (&e, &one) == 5 && one.requests == 1, "... which answers its requests");
-    ok (is_served (&plain, &s) && s.requests == 1, "a client that names no rank belongs to the first one");
+    ok (s.requests == 0 && get (&e, &one) == 5 && one.requests == 1,
+        "the rank that a client named answers the client's requests");
+    ok (is_served (&plain, &s) && s.requests == 1, "a client that names no rank belongs to the rank of the socket");
     choose (&plain, MSG_CONTROL_RANK, 1);
-    ok (is_closed (&plain, &s), "a client may not name a rank after a request");
+    ok (is_closed (&plain, &s), "a client that names a rank after its first request is disconnected");
     choose (&e, MSG_CONTROL_RANK, 0);
-    ok (is_closed (&e, &one) && usock_count (one.local) == 0, "... nor twice");
+    ok (is_closed (&e, &one) && usock_count (one.local) == 0, "a client that names a rank twice is disconnected");
     end_close (&plain, &s);
     end_close (&e, &s);
 
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 0);
-    ok (chosen (&e, &s) == 0 && is_served (&e, &s), "it may name the first rank");
+    ok (chosen (&e, &s) == 0 && is_served (&e, &s), "a client may name the rank that owns the socket");
     end_open (&f, &s);
     choose (&f, MSG_CONTROL_RANK, 7);
     ok (chosen (&f, &s) == EHOSTUNREACH && is_closed (&f, &s),
-        "a client that names an unknown rank gets an error, and its connection ends");
+        "a client that names an unknown rank gets an error, and its connection is closed");
     end_close (&f, &s);
     end_open (&f, &s);
     choose (&f, 1, 1);
-    ok (is_closed (&f, &s), "another control message ends it, too");
+    ok (is_closed (&f, &s), "a client that sends a control message of an unknown type is disconnected");
     end_close (&f, &s);
     end_close (&e, &s);
     server_unmake (&two);
@@ -1147,7 +1163,7 @@ static void test_full_rank (void)
         turn (&s, 1);
     }
     ok (bad == 0 && usock_count (one.local) == MAX_CLIENTS && usock_count (s.local) == 0,
-        "a rank accepts clients up to its limit only");
+        "a rank without a socket of its own accepts clients up to local.max-clients");
     for (int i = 0; i < MAX_CLIENTS + 1; i++)
         end_close (&ends[i], NULL);
     server_unmake (&one);
@@ -1168,19 +1184,21 @@ static void test_full_first (void)
         served += is_served (&ends[i], &s);
     }
     ok (served == MAX_CLIENTS && usock_count (s.local) == MAX_CLIENTS,
-        "the first rank has as many clients as its limit");
+        "the rank of a socket accepts clients up to local.max-clients");
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (e.welcome == 0 && chosen (&e, &s) == 0 && is_served (&e, &one), "another rank is still reached at its socket");
+    ok (e.welcome == 0 && chosen (&e, &s) == 0 && is_served (&e, &one),
+        "a socket whose rank has local.max-clients clients still accepts clients of another rank");
     end_close (&e, &one);
     end_open (&e, &s);
     put (&e, "echo.x", 1, 0, 0);
-    ok (get (&e, &s) == 1 && e.errnum == EMFILE && is_closed (&e, &s), "a further client of the full rank gets EMFILE, "
-                                                                       "and its connection ends");
+    ok (get (&e, &s) == 1 && e.errnum == EMFILE && is_closed (&e, &s),
+        "a client above local.max-clients gets EMFILE, and its connection is closed");
     end_close (&e, &s);
     end_open (&e, &s);
     put (&e, "echo.x", 1, 100000, 0);
-    ok (get (&e, &s) == 0 && is_closed (&e, &s), "... without EMFILE if its first message is a long one");
+    ok (get (&e, &s) == 0 && is_closed (&e, &s),
+        "a client above local.max-clients that begins with a long message is disconnected without EMFILE");
     end_close (&e, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
@@ -1201,17 +1219,18 @@ static void test_callers (void)
     end_open (&silent, &s);
     end_open (&gone, &s);
     end_open (&garbage, &s);
-    ok (usock_count (s.local) == 0 && usock_count (one.local) == 0, "a connection that has sent nothing is no rank's "
-                                                                    "client");
+    ok (usock_count (s.local) == 0 && usock_count (one.local) == 0,
+        "a connection that has sent nothing belongs to no rank");
     end_close (&gone, &s);
     if (write (garbage.fd, "nonsense", 8) != 8)
         bail_out ("no garbage");
-    ok (is_closed (&garbage, &s), "garbage ends a connection before it belongs to a rank");
+    ok (is_closed (&garbage, &s), "a connection whose first bytes are no frame is closed, before it belongs to a rank");
     end_close (&garbage, &s);
     end_open (&e, &s);
     put (&e, "echo.x", 1, 100000, 0);
     put (&e, "echo.x", 2, 100000, 0);
-    ok (get (&e, &s) == 1 && get (&e, &s) == 2, "long messages are read by the rank");
+    ok (get (&e, &s) == 1 && get (&e, &s) == 2,
+        "long messages at the beginning of a connection are read by the rank of the socket");
     end_close (&e, &s);
     ok (is_served (&silent, &s), "a silent client is served when it sends a request");
     end_close (&silent, &s);
@@ -1221,9 +1240,9 @@ static void test_callers (void)
     usock_destroy (s.local);
     s.local = NULL;
     ok (poll (&(struct pollfd){ .fd = silent.fd, .events = POLLIN }, 1, 0) == 1,
-        "when the last rank ends it is closed");
+        "when the last rank of a process ends, silent connections are closed");
     end_close (&silent, NULL);
-    ok (open_files () < files, "no descriptor is left open");
+    ok (open_files () < files, "connections that belonged to no rank leave no descriptor open");
     server_fini (&s);
 }
 
@@ -1261,19 +1280,20 @@ static void test_many_callers (void)
         open += is_open (&ends[i]);
     end_open (&more, &one);
     ok (open == MAX_CLIENTS && is_open (&ends[2]) && is_served (&more, &one),
-        "local.max-clients connections may name no rank, and do not keep clients from another rank's socket");
+        "local.max-clients silent connections at a socket do not keep clients from another rank's socket");
     end_close (&more, &one);
     end_open (&more, &s);
     ok (more.welcome == 0 && is_closed (&ends[2], &s) && is_open (&ends[0]) && is_open (&ends[3]),
-        "for a further one the oldest silent connection is closed");
+        "above local.max-clients silent connections the oldest one is closed");
     ok (!strcmp (line,
                  "a client is disconnected before it named a rank: 40 such clients are connected (local.max-clients)"),
-        "the log names the limit: %s", line);
-    ok (is_served (&more, &s), "the further connection is served");
+        "the log of a closed silent connection names local.max-clients: %s", line);
+    ok (is_served (&more, &s), "the connection in place of a closed silent one is served");
     put (&ends[3], "echo.x", 1, 0, 0);
     msg_stream_flush (ends[3].stream);
     end_open (&again, &s);
-    ok (is_open (&ends[4]) && get (&ends[3], &s) == 1, "a client that has just named its rank is not closed");
+    ok (is_open (&ends[4]) && get (&ends[3], &s) == 1,
+        "a connection that has just sent a request is no longer silent, and is not closed");
     end_close (&again, &s);
     end_close (&more, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
@@ -1298,8 +1318,7 @@ static void test_begun_callers (void)
     turn (&s, 1);
     end_open (&e, &s);
     ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&e, &s),
-        "if all have sent part of a message, the oldest "
-        "is closed");
+        "if all connections without a rank have sent part of a message, the oldest is closed for a further one");
     end_close (&e, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
@@ -1326,11 +1345,12 @@ static void test_callers_and_files (void)
     setrlimit (RLIMIT_NOFILE, &before);
     for (int i = 0; i < 15; i++)
         end_open (&ends[i], &s);
-    ok (is_open (&ends[0]), "half of the process's clients may be silent");
+    ok (is_open (&ends[0]), "half of the connections that the open files of the process allow may be silent");
     end_open (&ends[15], &s);
     ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&ends[15], &s),
-        "for one more the oldest is closed");
-    ok (strstr (line, "15 such clients are connected (ulimit -n)") != NULL, "the log names this limit: %s", line);
+        "if half of the connections are silent, the oldest one is closed for a further one");
+    ok (strstr (line, "15 such clients are connected (ulimit -n)") != NULL,
+        "the log of a silent connection closed for too few files names ulimit -n: %s", line);
     for (int i = 0; i < 16; i++)
         end_close (&ends[i], &s);
     server_unmake (&one);
@@ -1351,25 +1371,28 @@ static void test_first_again (void)
     if (!(s.local = listen_at (&s, path, NULL)))
         bail_out ("it does not listen again");
     end_open (&e, &s);
-    ok (is_served (&e, &s), "the first rank has its socket back if the others have their own");
+    ok (is_served (&e, &s),
+        "if the other ranks have sockets of their own, the first rank has its socket back when it starts again");
     end_close (&e, &s);
     server_unmake (&one);
     usock_destroy (s.local);
     s.local = NULL;
-    ok (access (path, F_OK) < 0, "the socket is removed with the last rank");
+    ok (access (path, F_OK) < 0, "the socket of the first rank is removed when no rank uses it");
     server_beside (&two, &s, 2, "");
     usock_uri (two.local, uri, sizeof (uri));
     memcpy (two.path, path, sizeof (path));
     end_open (&e, &two);
     choose (&e, MSG_CONTROL_RANK, 2);
     ok (strstr (uri, "local-0?rank=2") && chosen (&e, &two) == 0 && is_served (&e, &two),
-        "a rank that starts again alone is reached there: %s", uri);
+        "a rank without a socket of its own that starts after the first rank has ended is reached at the first rank's socket: %s",
+        uri);
     end_close (&e, &two);
     s.sockets = "";
     if (!(s.local = listen_at (&s, path, NULL)))
         bail_out ("it does not listen again");
     end_open (&e, &s);
-    ok (is_served (&e, &s), "... and so is the first when it starts again");
+    ok (is_served (&e, &s),
+        "the first rank is reached at its socket when it starts after a rank that uses that socket");
     end_close (&e, &s);
     server_unmake (&two);
     server_fini (&s);
@@ -1390,33 +1413,36 @@ static void test_inherited (void)
     snprintf (path, sizeof (path), "%s", s.path);
     usock_destroy (s.local);
     s.local = NULL;
-    ok (is_served (&before, &one), "a client of another rank stays connected when the socket's rank ends");
+    ok (is_served (&before, &one), "a client of another rank stays connected when the rank of the socket ends");
     snprintf (one.path, sizeof (one.path), "%s", path);
     end_open (&e, &one);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (chosen (&e, &one) == 0 && is_served (&e, &one), "other ranks are still reached there");
+    ok (chosen (&e, &one) == 0 && is_served (&e, &one),
+        "at the socket of a rank that has ended, another rank is still reached");
     usock_uri (one.local, uri, sizeof (uri));
-    ok (strstr (uri, "local-0?rank=1") != NULL, "... under the same name: %s", uri);
+    ok (strstr (uri, "local-0?rank=1") != NULL,
+        "a rank is reached under the same URI after the rank of the socket has ended: %s", uri);
     end_close (&e, &one);
     end_open (&e, &one);
     put (&e, "echo.x", 1, 0, 0);
     ok (get (&e, &one) == 1 && e.errnum == EHOSTDOWN && is_closed (&e, &one),
-        "a client that names no rank gets the error of the rank that has ended");
+        "a client that names no rank gets EHOSTDOWN at the socket of a rank that has ended");
     end_close (&e, &one);
     end_close (&before, &one);
     if (!(s.local = listen_at (&s, path, NULL)))
         bail_out ("it does not listen again");
     end_open (&e, &s);
-    ok (is_served (&e, &s), "a rank that starts again has its socket back");
+    ok (is_served (&e, &s), "a rank that starts again is reached at its socket");
     end_close (&e, &s);
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (chosen (&e, &s) == 0 && is_served (&e, &one), "... where the other rank is reached");
+    ok (chosen (&e, &s) == 0 && is_served (&e, &one),
+        "at the socket of a rank that started again, another rank is still reached");
     end_close (&e, &one);
     usock_destroy (s.local);
     s.local = NULL;
     server_unmake (&one);
-    ok (access (path, F_OK) < 0, "the socket is removed with the last rank");
+    ok (access (path, F_OK) < 0, "a socket whose rank was started again is removed when no rank uses it");
     server_fini (&s);
 }
 

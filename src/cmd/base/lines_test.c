@@ -50,11 +50,11 @@ int main (void)
 
     ok (gives_cut_anywhere (TEXT ("0x10\nab\n\t18 \n"), "1:4:0x10|2:2:ab|3:4:\t18 |"),
         "lines are passed on in order, with their numbers");
-    ok (gives_cut_anywhere (TEXT ("1\n2"), "1:1:1|2:1:2|"), "the last line needs no newline");
+    ok (gives_cut_anywhere (TEXT ("1\n2"), "1:1:1|2:1:2|"), "the last line of a stream needs no newline");
     ok (gives_cut_anywhere (TEXT (""), ""), "an empty stream has no lines");
     ok (gives_cut_anywhere (TEXT ("1\n\n\n5\n"), "1:1:1|2:0:|3:0:|4:1:5|"), "empty lines are passed on");
     ok (gives_cut_anywhere (TEXT ("1\n2\0003\n4\n"), "1:1:1|2:3:2|3:1:4|"),
-        "a line that contains a NUL has a length above its strlen ()");
+        "the length of a line that contains a NUL is above its strlen ()");
     memset (longline, ' ', sizeof (longline));
     longline[LINES_MAX - 1] = '7';
     longline[LINES_MAX] = '\n';
@@ -64,8 +64,9 @@ int main (void)
     longline[LINES_MAX + 1] = '\n';
     longline[LINES_MAX + 2] = '8';
     ok (gives_cut_anywhere (longline, LINES_MAX + 3, "1:1025:          |2:1:8|"),
-        "a longer line is cut and has a length above the limit, and the next line is passed on");
+        "a line over the limit is cut and has a length above the limit, and the next line is passed on");
     longline[LINES_MAX + 1] = longline[LINES_MAX + 2] = ' ';
-    ok (gives_cut_anywhere (longline, sizeof (longline), "1:1025:          |"), "a line that never ends is cut, too");
+    ok (gives_cut_anywhere (longline, sizeof (longline), "1:1025:          |"),
+        "a line over the limit at the end of a stream without a newline is cut, too");
     return done_testing ();
 }

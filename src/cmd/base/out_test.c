@@ -27,12 +27,12 @@ static void print (char *buf, const char *fmt, ...)
     fclose (f);
 }
 
-#define is_as_printf(...)                                                                     \
-    do {                                                                                      \
-        char got[TEXT_MAX], want[TEXT_MAX];                                                   \
-        print (got, __VA_ARGS__);                                                             \
-        snprintf (want, sizeof (want), __VA_ARGS__);                                          \
-        ok (strcmp (got, want) == 0, "equals the output of printf (): '%s' '%s'", got, want); \
+#define is_as_printf(...)                                                                                 \
+    do {                                                                                                  \
+        char got[TEXT_MAX], want[TEXT_MAX];                                                               \
+        print (got, __VA_ARGS__);                                                                         \
+        snprintf (want, sizeof (want), __VA_ARGS__);                                                      \
+        ok (strcmp (got, want) == 0, "out_vprint () prints the same as printf (): '%s' '%s'", got, want); \
     } while (0)
 
 static void test_formats (void)
@@ -70,7 +70,7 @@ static void test_harmless (void)
     shows ("bad \xe9 \xf0\x9f", "bad \\xe9 \\xf0\\x9f");
     print (got, "%-6s|%6s|%.3s|%c", "\xc3\xa9", "\xc3\xa9", "\x1b\x1b\x1b\x1b", 7);
     ok (strcmp (got, "\xc3\xa9     |     \xc3\xa9|\\x1b\\x1b\\x1b|\\x07") == 0,
-        "a width counts letters, a precision bytes: %s", got);
+        "a field width counts characters, and a precision counts bytes: %s", got);
 }
 
 int main (void)

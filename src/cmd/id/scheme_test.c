@@ -60,7 +60,7 @@ static void test_forms (void)
     ok (round_trips ("fluid", "fuZZybuNNy") && round_trips ("flax", "0RdKJcxqVBiAiQr0")
             && round_trips ("sno", "brpk4q72xwf2m63l") && round_trips ("uid", ".5.tXVEf8n4vPN.0")
             && round_trips ("uid", "zzzzzzzzzzw") && round_trips ("uid", "zzzzzzzzzzzzzzzz"),
-        "each form of an id parses to this id");
+        "each form of an id parses to the same id");
     ok (scheme_find ("sno")->read ("0x4e6f2160a0ff9a0a1033", 22, &id) == 0 && scheme_find ("snow") == NULL,
         "hex has two digits for each byte");
     for (int i = 0; i < SCHEME_COUNT; i++) {
@@ -76,18 +76,20 @@ static void test_forms (void)
 static void test_guess (void)
 {
     ok (is_guess ("fuZZybuNNy", "fluid") && is_guess ("0x17e9fb8df16c2e", "fluid") && is_guess ("7", "fluid"),
-        "a text that only one scheme can parse has one candidate");
-    ok (is_guess ("6731191091817518", "fluid") && is_guess ("99999999999", "fluid"), "digits are a fluid");
+        "a text that only one scheme can parse has one candidate scheme");
+    ok (is_guess ("6731191091817518", "fluid") && is_guess ("99999999999", "fluid"), "a text of digits is a fluid");
     ok (is_guess ("0x4e6f2160a0ff9a0a1033", "") && is_guess ("0x3e0b71df8e07efda0000", "sno")
             && is_guess ("0x05ca55528f7680cb8bb9bdc1", "flax") && is_guess ("0x0060398a03eb27317b698001", "flax uid"),
-        "the length of hex digits selects the scheme");
-    ok (is_guess ("0RdKJcxqVBiAiQr0", "flax"), "a text with capitals is not a sno, and before the year 30000 not a "
-                                               "uid");
+        "the number of hex digits selects the scheme");
+    ok (is_guess ("0RdKJcxqVBiAiQr0", "flax"),
+        "a text with capitals is a flax, because a sno has no capitals, and a uid of this form would be from after the year 30000");
     ok (is_guess (".5.tXVEf8n4vPN.0", "uid") && is_guess (".5.tXVEf8n3", "uid"), "a text with a full stop is a uid");
-    ok (is_guess ("9q7p5pug2xpvm222", "flax sno"), "a text in small letters may be flax or sno");
-    ok (is_guess ("brpk4q72xwf2m63l", "") && errno == EINVAL, "a date in the future is not an id");
-    ok (is_guess ("18446744073709551616", "") && errno == ERANGE, "a number that is too large is refused with ERANGE");
-    ok (is_guess ("xyz", "") && errno == EINVAL, "other texts are refused with EINVAL");
+    ok (is_guess ("9q7p5pug2xpvm222", "flax sno"), "a text of small letters may be a flax or a sno");
+    ok (is_guess ("brpk4q72xwf2m63l", "") && errno == EINVAL,
+        "a text is refused if its date is in the future in each scheme");
+    ok (is_guess ("18446744073709551616", "") && errno == ERANGE,
+        "a number above the largest id is refused with ERANGE");
+    ok (is_guess ("xyz", "") && errno == EINVAL, "a text that is an id of no scheme is refused with EINVAL");
 }
 
 /* Whether the keys of [from, to) enclose 'inside', but not 'behind'. */

@@ -92,16 +92,16 @@ static void test_line (void)
     ok (!inside_port_create (in, 7, 1, &above) && errno == EEXIST, "a rank has only one port");
     ok (!inside_line_open (port, 9, A, &below) && errno == EEXIST, "an identity has only one line");
     ok (inside_port_who (port, A, &rank, &number) && rank == 9 && !inside_port_who (port, B, &rank, &number),
-        "the port reports the opener of a line");
+        "a port reports which port opened a line");
     ok (next_up (port, &item) == 0 && next_down (line) == 0, "a new line has no messages");
     put_up (line, 1);
     put_up (line, 2);
     put_down (port, A, 3);
-    ok (up > 0 && down > 0, "both ends are notified of input");
+    ok (up > 0 && down > 0, "both ends of a line are notified of input");
     ok (next_up (port, &item) == 1 && item.rank == 9 && strcmp (item.identity, A) == 0 && item.line == number
             && next_up (port, &item) == 2 && next_up (port, &item) == 0,
-        "messages arrive in order, with their sender");
-    ok (next_down (line) == 3 && next_down (line) == 0, "... on the way down, too");
+        "messages sent up a line arrive in order, with their sender");
+    ok (next_down (line) == 3 && next_down (line) == 0, "messages sent down a line arrive in order, with their sender");
     ok (put_down (port, B, 1) < 0 && errno == EHOSTUNREACH, "a message to an unknown identity fails with EHOSTUNREACH");
     inside_line_close (line);
     inside_port_destroy (port);
@@ -124,13 +124,13 @@ static void test_end_below (void)
     inside_line_close (line);
     ok (put_down (port, A, 3) < 0 && errno == EHOSTUNREACH, "a message to a closed line fails with EHOSTUNREACH");
     ok (next_up (port, &item) == 1 && next_up (port, &item) == -1 && item.line == number && next_up (port, &item) == 0,
-        "messages sent before the close are read, then the end, once");
+        "after a close the receiver reads the messages sent before, then the end once");
     line = inside_line_open (port, 1, A, &below);
     ok (line && inside_port_who (port, A, &item.rank, &item.line) && item.line != number,
         "a new line of the same opener has another number");
     up = 0;
     inside_line_close (line);
-    ok (up == 1 && next_up (port, &item) == -1, "an end without a message is reported immediately");
+    ok (up == 1 && next_up (port, &item) == -1, "an end of a line that has sent no message is reported immediately");
     inside_port_destroy (port);
     inside_destroy (in);
 }
@@ -149,15 +149,15 @@ static void test_unheard (void)
         put_up (line, 1);
         inside_line_close (line);
     }
-    ok (line && next_up (port, &item) == 0, "a port gets nothing of a line that was closed before the port read from "
-                                            "it");
+    ok (line && next_up (port, &item) == 0,
+        "a port reads nothing from a line that was closed before the port first read from it");
     line = inside_line_open (port, 1, B, &below);
     put_up (line, 1);
     put_up (line, 2);
     next_up (port, &item);
     inside_line_close (line);
-    ok (next_up (port, &item) == 2 && next_up (port, &item) == -1, "of a line that the port has read from it gets "
-                                                                   "everything");
+    ok (next_up (port, &item) == 2 && next_up (port, &item) == -1,
+        "a port that has read from a line gets all messages that were sent before the close");
     inside_port_destroy (port);
     inside_destroy (in);
 }
@@ -178,13 +178,13 @@ static void test_end_above (void)
     inside_line_close (left);
     down = 0;
     inside_port_destroy (port);
-    ok (down == 1, "the end of the port is reported immediately to the open line");
+    ok (down == 1, "the end of a port is reported immediately to the other end of an open line");
     ok (put_up (line, 3) < 0 && errno == EHOSTUNREACH, "a message to a destroyed port fails with EHOSTUNREACH");
     ok (next_down (line) == 1 && next_down (line) == -1 && next_down (line) == -1,
-        "messages sent before are read, then the end");
+        "messages that a port sent before it was destroyed are read, then the end");
     inside_line_close (line);
     port = inside_port_create (in, 0, 0, &above);
-    ok (port && strcmp (name, inside_port_name (port)) != 0, "another port of the rank has another name");
+    ok (port && strcmp (name, inside_port_name (port)) != 0, "another port of the same rank has another name");
     inside_port_destroy (port);
     inside_destroy (in);
 }
@@ -201,18 +201,19 @@ static void test_bounds (void)
 
     while (put_up (line, 1) == 0)
         n++;
-    ok (n == 10 && errno == EAGAIN, "a line takes as many messages as its limit");
-    ok (put_up (other, 2) == 0, "... and another line, too, however many wait in the first");
-    ok (next_up (port, &item) == 1 && next_up (port, &item) == 2, "the lines are read in turns");
-    ok (put_up (line, 1) == 0, "a message that was read makes room");
+    ok (n == 10 && errno == EAGAIN, "a line accepts as many messages as its limit");
+    ok (put_up (other, 2) == 0,
+        "a line accepts as many messages as its limit even if the other lines of the port are full");
+    ok (next_up (port, &item) == 1 && next_up (port, &item) == 2, "a port reads from its lines in turn");
+    ok (put_up (line, 1) == 0, "a full line accepts a message after one was read");
     for (n = 0; put_down (port, A, 1) == 0;)
         n++;
-    ok (n > 5 && n < 12 && errno == EAGAIN, "a line takes as many bytes as its limit (%d messages)", n);
+    ok (n > 5 && n < 12 && errno == EAGAIN, "a line accepts as many bytes as its limit (%d messages)", n);
     idt_msg_alloc_payload (large, 100000);
     ok (inside_port_send (port, A, large) < 0 && inside_port_send (port, B, large) == 0,
-        "one message always fits into an empty line");
+        "an empty line accepts one message of any size");
     idt_msg_unref (large);
-    ok (next_down (other) == 99, "... and arrives");
+    ok (next_down (other) == 99, "a message larger than the limit of a line arrives");
     inside_line_close (other);
     inside_line_close (line);
     inside_port_destroy (port);
@@ -366,7 +367,7 @@ static void test_histories (void)
         inside_destroy (h.in);
         bad += h.bad;
     }
-    ok (bad == 0, "300 random histories: all messages arrive once, in order, before the end (%d do not)", bad);
+    ok (bad == 0, "in 300 random histories all messages arrive once, in order, and before the end (%d do not)", bad);
 }
 
 int main (void)
