@@ -3,10 +3,12 @@
 
 /* ingest.c - the job-ingest service: start, end, timers, the table of topics; ids, batches and verdicts; counters
  *
- * The module runs in a thread, because checking jobs takes longer than a broker's reactor may be blocked. It does not
- * block, except at rank 0 for the disk at start and end, so the modules of all brokers of a process share one thread.
+ * The module runs in a thread, because checking jobs takes longer than a broker's reactor may be blocked. Only the
+ * module of rank 0 ever blocks: it waits for the disk when it starts and when it ends. So the modules of all brokers of
+ * a process share one thread.
  *
- * At rank 0 batches go to its root instead of a parent, so that all jobs are stored in the same way.
+ * At rank 0 the relay's batches go to the job_root object instead of to a parent, so all jobs are stored in the same
+ * way.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -60,11 +62,11 @@ static void child_destroy (struct ingest_child *c)
     free (c);
 }
 
-/* Keep a reason for submitters whose time is over. */
+/* Store the error of a request in 'why'. Jobs that expire later are answered with this reason. */
 static void note (char why[INGEST_WHY], const char *what, idt_future_t *f)
 {
     snprintf (why, INGEST_WHY, "%s: %s", what, idt_future_error (f));
-    utf8_clean (why, strlen (why)); /* a character may have been cut */
+    utf8_clean (why, strlen (why)); /* snprintf () may have cut a character in two */
 }
 
 /* --- verdicts ------------------------------------------------------------------------------------------------- */
@@ -112,7 +114,7 @@ static void answered_cb (idt_future_t *f, void *arg)
         ingest_answered (sv, up->tag, data, size);
     }
     else {
-        sv->unpacked = sv->unpacked || errno == EPROTO; /* maybe the parent is of an older version: send it unpacked */
+        sv->unpacked = sv->unpacked || errno == EPROTO; /* perhaps an older version, which cannot unpack */
         note (sv->no_way, "the parent", f);
         job_relay_failed (sv->relay, ingest_now_ms (), up->tag);
     }
@@ -226,7 +228,7 @@ static void ask_for_ids (struct ingest *sv)
         job_block_failed (&sv->ids);
 }
 
-/* Answer the batches of children; the children send them again. */
+/* Answer the batches of children with EHOSTUNREACH. The children then send them again. */
 static void stop_children (struct ingest *sv)
 {
     struct ingest_child *c;
@@ -286,7 +288,7 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     module_respond_object (sv->h, msg, o);
 }
 
-/* The counters of verdicts are for jobs that were submitted at this rank. */
+/* The counters of verdicts count jobs that were submitted at this rank, not jobs that it relays for children. */
 static void report (void *arg, bool states, struct metrics *m)
 {
     struct ingest *sv = arg;
@@ -402,7 +404,7 @@ static void service_destroy (struct ingest *sv)
     errno = saved;
 }
 
-/* Let submissions wait in the broker for the next load of this module. The module hands over no other data. */
+/* Ask the broker to let submissions wait until this module is loaded again. The module hands over no other data. */
 static void ingest_fini (idt_t *h, void *ctx)
 {
     if (idt_module_keep (h, "", 1) < 0)

@@ -5,12 +5,12 @@
  *
  *   ingest.c         start, end, timers, the table of topics; ids, batches on their way up, verdicts on their way down;
  *                    counters
- *   submit.c         submissions: reading one, checking its job, in a thread if it is long, and answering it
+ *   submit.c         submissions: reads one, checks its job (in a thread if the job is long), and answers it
  *   root/job_root.c  rank 0: gives the store one piece of work after another
  *   root/notify.c    rank 0: requests of consumers and other clients
  *
- * ingest.c calls the functions of all other files; none of them calls ingest.c, except for ingest_now_ms (),
- * ingest_set_timer (), ingest_wake () and ingest_answered ().
+ * ingest.c calls the functions of all other files. These call only ingest_now_ms (), ingest_set_timer (), ingest_wake
+ * () and ingest_answered () of ingest.c.
  */
 #ifndef INGEST_INGEST_H
 #define INGEST_INGEST_H
@@ -28,7 +28,7 @@
 #include "modules/ingest/node/entry.h"
 #include "modules/ingest/node/job_relay.h"
 
-#define INGEST_WHY 100 /* bytes of a reason that another service gave */
+#define INGEST_WHY 100 /* bytes of the reason why a request failed, with its NUL */
 
 /* The ingest.* attributes of a broker, which doc/design/ingest.md describes. */
 struct ingest_options {
@@ -38,7 +38,7 @@ struct ingest_options {
     uint32_t max_jobspec; /* bytes */
     uint32_t max_waiting; /* submissions that may wait at a rank */
     uint32_t max_waiting_bytes;
-    uint32_t max_jobs; /* jobs at rank 0 that may be unacknowledged */
+    uint32_t max_jobs; /* unacknowledged jobs that rank 0 may hold */
     uint64_t max_bytes;
     uint32_t max_remembered; /* acknowledged jobs whose id and key are kept */
     uint64_t remember_ms;
@@ -54,7 +54,7 @@ struct ingest {
     idt_t *h;
     struct ingest_options options;
     struct upcalls ups;   /* requests of this module that are under way */
-    idt_watcher_t *timer; /* for entry, relay and ids */
+    idt_watcher_t *timer; /* due when the entry, the relay or the prefetched ids need a turn */
     idt_watcher_t *idle;  /* runs a turn after ingest_wake () */
     struct submit_checks *checks;
     struct jv_reader reader; /* for the payloads of submissions */
@@ -64,8 +64,8 @@ struct ingest {
     struct entry_batch *out; /* a batch of this rank that the relay had no room for, or NULL */
     struct jobwire_reader out_jobs;
     struct job_relay *relay;
-    struct pack_buf pack;                /* a batch received or being sent */
-    bool unpacked;                       /* the parent refuses packed batches */
+    struct pack_buf pack;                /* memory for packing and unpacking batches */
+    bool unpacked;                       /* the parent answered EPROTO, so batches are sent unpacked */
     char no_ids[INGEST_WHY];             /* why the last request for ids failed; "": it succeeded */
     char no_way[INGEST_WHY];             /* why the last batch sent to the parent failed; "": it succeeded */
     LIST_HEAD (, ingest_child) children; /* batches of children that are not answered yet */
@@ -73,45 +73,47 @@ struct ingest {
     struct job_root *root; /* rank 0 only */
     uint64_t submitted, refused;
     struct quota_rule submissions_rule; /* derived from ingest.max-waiting */
-    struct quota submissions;           /* submissions of each user that wait */
+    struct quota submissions;           /* waiting submissions of each user */
 };
 
 uint64_t ingest_now_ms (void); /* CLOCK_BOOTTIME */
 
-/* Start a timer that is due at a time by that clock; UINT64_MAX: stop it. */
+/* Start 'timer', so that it fires when ingest_now_ms () reaches 'due_ms'; UINT64_MAX: stop the timer. */
 void ingest_set_timer (idt_watcher_t *timer, uint64_t due_ms);
 
-/* Request ids, and make and send batches, as needed, after all messages that arrived are handled. */
+/* Schedule a turn. When all messages that arrived have been handled, the turn requests ids, and makes and sends
+ * batches, as needed.
+ */
 void ingest_wake (struct ingest *sv);
 
-/* Batch 'tag' was answered, by the parent or, at rank 0, by the store. */
+/* The parent or, at rank 0, the store has answered batch 'tag'. */
 void ingest_answered (struct ingest *sv, uint32_t tag, const void *data, size_t size);
 
 /* --- submit.c ---------------------------------------------------------------------------------------------- */
 
-/* submit_create () returns NULL with errno ENOMEM. submit_destroy () answers submissions that wait to be checked with
- * EHOSTUNREACH; NULL is allowed.
+/* submit_create () returns NULL with errno ENOMEM. submit_destroy () answers EHOSTUNREACH to submissions whose jobs are
+ * not checked yet; NULL is allowed.
  */
 struct submit_checks *submit_create (struct ingest *sv);
 void submit_destroy (struct submit_checks *k);
 
 void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
-/* The reply function of the entry. The cookie is the request. */
+/* The reply function that is passed to entry_create (). 'cookie' is the request to answer. */
 void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
 
-/* Drop the submissions of a client that has gone, if they wait for a thread that checks them. */
+/* Drop the submissions of the client that 'disconnect' names, if they wait for a thread that checks them. */
 void submit_forget (struct submit_checks *k, const idt_msg_t *disconnect);
 
 /* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */
 
-/* If the store cannot be used, job_root_create () logs the reason, and all jobs get the verdict FORGOTTEN. Returns NULL
- * with errno set and 'errp' filled.
+/* job_root_create () returns NULL with errno set and 'errp' filled. If only the store cannot be used, it does not fail:
+ * it logs the reason, and all jobs get the verdict FORGOTTEN.
  */
 struct job_root *job_root_create (struct ingest *sv, idt_error_t *errp);
 void job_root_destroy (struct job_root *root);
 
-/* Store batch 'tag', which is borrowed until it is answered. */
+/* Store batch 'tag'. 'data' is borrowed until ingest_answered () is called for this batch. */
 void job_root_batch (struct job_root *root, uint32_t tag, const void *data, size_t size);
 
 void job_root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg);

@@ -3,8 +3,8 @@
 
 /* submit.c - submissions: reads them, checks their jobs, and answers them
  *
- * A short job is checked in the module's thread where it arrived, which takes less time than passing it to another
- * thread. Long jobs wait for one of a few threads, which are started when the first long job arrives.
+ * A short job is checked in the module's thread, because passing it to another thread would take longer. Long jobs are
+ * checked by a few other threads, which are started when the first long job arrives.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #define URGENCY_DEFAULT 16
 #define NONCE_HASH 32 /* bytes of the hash in a key that is made from a nonce */
 
-/* Limits for a whole request, which may contain a jobspec as an object. */
+/* Limits of depth and of the number of values for a whole request, because it may contain a jobspec as an object. */
 #define REQUEST_DEPTH_MAX (JOBSPEC_DEPTH_MAX + 256)
 #define REQUEST_VALUES_MAX (JOBSPEC_VALUES_MAX + 1000)
 
@@ -32,16 +32,16 @@
 #define REQUEST_FACTOR 4
 #define REQUEST_BESIDE 65536
 
-#define SHORT 16384 /* bytes of a job that is checked immediately: takes some 25 microseconds */
+#define SHORT 16384 /* the most bytes of a job that is checked immediately, which takes some 25 microseconds */
 #define THREADS 2
 
 /* A submission that is being checked. */
 struct job_check {
     STAILQ_ENTRY (job_check) link;
     const idt_msg_t *msg; /* the request, without its payload */
-    const char *j;        /* wrapped job, in the payload or in 'kept'; NULL: 'spec' is the jobspec */
+    const char *j;        /* the wrapped job (J), in the payload or in 'kept'; NULL: 'spec' is the jobspec */
     size_t j_size;
-    char *kept;      /* malloced: J without escapes, or a copy for a thread */
+    char *kept;      /* malloced: J without escapes, or a copy of J while it waits for a thread */
     uint32_t userid; /* the submitter */
     uint32_t max;    /* the most bytes of a jobspec */
     uint32_t flags;
@@ -50,7 +50,8 @@ struct job_check {
     uint8_t key_size;
     char *spec; /* malloced */
     size_t spec_size;
-    struct quota *quota; /* holds a place in it; NULL: holds none, or the entry has taken it over */
+    struct quota
+        *quota; /* in which the submission holds a place; NULL: it holds none, or the entry took the place over */
 };
 
 struct checker {
@@ -108,7 +109,7 @@ static int unwrap (struct job_check *c, idt_error_t *errp)
     return 0;
 }
 
-/* Check a job, in a checker's thread or in the module's. */
+/* Check a job. Runs in the thread of a checker, or in the module's. */
 static int job_check_job (struct job_check *c, struct jv_reader *reader, idt_error_t *errp)
 {
     return unwrap (c, errp) < 0 ? -1 : jobspec_check (reader, c->spec, c->spec_size, errp);
@@ -120,7 +121,7 @@ static void refuse_check (struct ingest *sv, struct job_check *c, int errnum, co
     job_check_destroy (c);
 }
 
-/* A submission was checked; errnum 0: the job is valid. Frees 'c'. */
+/* Continue with a submission that was checked. 'errnum' is 0 if the job is valid. Frees 'c'. */
 static void checked (struct ingest *sv, struct job_check *c, int errnum, const idt_error_t *error)
 {
     struct job job = { .userid = c->userid,
@@ -140,7 +141,7 @@ static void checked (struct ingest *sv, struct job_check *c, int errnum, const i
     if (entry_add (sv->entry, ingest_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
         refuse (sv, c->msg, errno, full.text);
     else {
-        idt_msg_ref (c->msg); /* the cookie of the entry, which also takes over the place in the quota */
+        idt_msg_ref (c->msg); /* the entry's cookie; the entry also takes over the place in the quota */
         c->quota = NULL;
     }
     job_check_destroy (c);
@@ -206,8 +207,8 @@ static int start (struct checker *w)
     return -1;
 }
 
-/* Release the request's payload: only memory that counts against ingest.max-waiting-bytes may be held while a job
- * waits.
+/* Copy J, unless it was copied before, so that 'c' no longer needs the request's payload. While a job waits, it may
+ * hold only memory that counts against ingest.max-waiting-bytes.
  */
 static int drop_request (struct job_check *c)
 {
@@ -245,7 +246,7 @@ static void add_long (struct submit_checks *k, struct job_check *c)
         next (&k->checker[i]);
 }
 
-/* Check a submission: immediately, or, if it is long, in a thread. 'c' is taken over. */
+/* Check a submission: a short job immediately, a long job in a thread. 'c' is taken over. */
 static void add_check (struct submit_checks *k, struct job_check *c)
 {
     idt_error_t error = { "" };
@@ -260,8 +261,8 @@ static void add_check (struct submit_checks *k, struct job_check *c)
 
 /* --- reading a request -------------------------------------------------------------------------------------- */
 
-/* The payload of a request as an object, with the messages of idt_msg_json (). It is borrowed from the message and the
- * reader.
+/* Parse the payload of a request, which must be an object. The result points into the message and into sv->reader. If
+ * the payload is refused, the messages are those of idt_msg_json ().
  */
 static const struct jv *read_payload (struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
@@ -316,9 +317,9 @@ static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY
     return 0;
 }
 
-/* Make a key from a nonce: a byte 0, and a hash of the nonce's size, the nonce and J. The size comes first, so that the
- * end of a nonce cannot be confused with the beginning of J. Such a key never equals a key from a request, which is
- * text without a byte 0.
+/* Make a key from a nonce: a byte 0, and a hash of the nonce's size, the nonce and the job as the request has it. The
+ * size comes first, so that the end of a nonce cannot be confused with the beginning of a job. A key that a request
+ * contains is text without a byte 0, so it never equals a key that was made from a nonce.
  */
 static void hash_nonce (struct job_check *c, const char *nonce, size_t size)
 {
@@ -352,7 +353,9 @@ static int get_key (struct job_check *c, const struct jv *o, idt_error_t *errp)
     return 0;
 }
 
-/* Read a jobspec that is not wrapped: a string that contains it, or an object, whose text is taken as it is written. */
+/* Read a jobspec that is not wrapped. The request has it as a string, or as an object. The text of an object is used as
+ * the client wrote it.
+ */
 static int get_plain (struct job_check *c, const struct jv *o, const struct ingest_options *options, idt_error_t *errp)
 {
     const struct jv *v = jv_member (o, "jobspec");
@@ -385,7 +388,9 @@ static int get_job (struct job_check *c, const struct jv *o, const struct ingest
     return c->j ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
-/* The second half of the waiting limits, and urgencies above the default, are for the owner only. */
+/* Check whether the user may submit the job. Guests need ingest.allow-guests. Users other than the owner may use at
+ * most half of each waiting limit, and no urgency above the default.
+ */
 static int check_user (const struct ingest *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
 {
     struct idt_cred cred = idt_msg_cred (msg);
@@ -408,8 +413,8 @@ static int check_user (const struct ingest *sv, const idt_msg_t *msg, uint8_t ur
     return 0;
 }
 
-/* Check the size before the request is parsed. Base64 makes J a third longer, escapes may make it longer still, and
- * unknown members use memory, too.
+/* Check the size of a request before it is parsed. The limit is larger than a jobspec, because Base64 makes J a third
+ * longer than its jobspec, escapes may make J longer still, and unknown members use memory, too.
  */
 static int check_size (const struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
@@ -424,7 +429,8 @@ static int check_size (const struct ingest *sv, const idt_msg_t *msg, idt_error_
                     max, sv->options.max_jobspec);
 }
 
-/* Keep only the header of the request while it waits: it is enough for the answer. */
+/* Begin a check with a copy of the request's header. The header is enough for the answer, so the payload is not kept.
+ */
 static struct job_check *check_create (const idt_msg_t *msg, idt_error_t *errp)
 {
     struct job_check *c = calloc (1, sizeof (*c));

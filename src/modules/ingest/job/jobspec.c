@@ -3,20 +3,20 @@
 
 /* jobspec.c - checks a jobspec of version 1, rule by rule
  *
- * A table lists the keys of an object, each with the function that checks its value. check_only () refuses keys
- * that are not in the table, check_known () accepts them. A required key that is missing is passed to its check as
- * NULL, so each rule has one message. The place in the text is a chain of struct spec_place on the stack; it is written
- * as a path only for a refusal.
+ * A table lists the keys of an object, each with the function that checks its value. check_only () refuses keys that
+ * are not in the table, check_known () accepts them. If a required key is missing, its check is called with NULL, so
+ * that each rule has only one message. The place in the text is a chain of struct spec_place on the stack; it is
+ * written as a path only for a refusal.
  *
  * Any client can send a jobspec. Limits on its depth and its number of values bound the stack and the memory that a
  * check uses.
  *
- * Flux's ingest accepts more than RFC 25 allows; the guide lists these differences and why they are refused here. Where
- * RFC 25 differs from Flux, the checks decide as follows:
- * - tasks[0].count.total may exceed the number of slots: use case 2.1 of RFC 25 has more tasks than slots.
- * - The count of a gpu may be 0: Flux accepts it, and programs write it.
- * - A slot may have "exclusive": the schema of RFC 25 has it, its text does not.
- * - cwd may be relative: flux submit --cwd sends its argument unchanged.
+ * Flux's ingest accepts more than RFC 25 allows. The guide lists what is accepted there but refused here, and why.
+ * Where RFC 25 differs from Flux, the checks decide as follows:
+ * - tasks[0].count.total may exceed the number of slots, because use case 2.1 of RFC 25 has more tasks than slots.
+ * - The count of a gpu may be 0, because Flux accepts 0, and programs write it.
+ * - A slot may have "exclusive", because the schema of RFC 25 has this key, although the text of RFC 25 does not.
+ * - cwd may be relative, because flux submit --cwd sends its argument unchanged.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -50,7 +50,7 @@ struct spec_place {
 struct spec {
     const struct jv *labels[LABELS_MAX];
     size_t nlabels;
-    const struct jv *slot; /* its label; NULL: not seen yet */
+    const struct jv *slot; /* label of the slot; NULL: not seen yet */
     int64_t nodes;         /* count of the node; 0: no node */
     idt_error_t *errp;
 };
@@ -90,7 +90,8 @@ static const char *path_of (const struct spec_place *at, char buf[PATH_SIZE + 5]
     return buf;
 }
 
-/* Show a real number as it is written: 1.0 is not an integer, but would look like one if it was formatted again. */
+/* Show a real number as the jobspec has it. 1.0 is not an integer, but would look like one if it was formatted again.
+ */
 static const char *describe_real (const struct jv *value, char *buf, size_t size)
 {
     bool all = value->size < SHOWN_SIZE;
@@ -536,8 +537,8 @@ static int check_any (struct spec *s, const struct spec_place *at, const struct 
 
 static int check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value);
 
-/* The check for the operands of a constraint operator. RFC 31 allows new operators: for an unknown one the operands
- * must only be an array.
+/* The check for the operands of a constraint operator. RFC 31 allows new operators, so the operands of an unknown
+ * operator may be any array.
  */
 static job_check_f operand_of (const struct jv *operator)
 {
@@ -560,7 +561,7 @@ static int check_operator (struct spec *s, const struct spec_place *at, const st
     return check_elements (s, at, value, operand_of (at->key));
 }
 
-/* Recurses as deep as the text is nested, which JOBSPEC_DEPTH_MAX bounds. */
+/* Recurses as deep as the constraint is nested. JOBSPEC_DEPTH_MAX limits this depth. */
 static int check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_operator);
@@ -621,7 +622,7 @@ static int check_version (struct spec *s, const struct spec_place *at, const str
     return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
-/* The order matters: tasks refer to resources that were checked before. */
+/* The order matters, because the checks of tasks use what the checks of resources have stored in struct spec. */
 static const struct rule jobspec_rules[] = {
     { "version", true, check_version },
     { "resources", true, check_resources },

@@ -21,7 +21,7 @@
 /* Check that 'text' of 'size' bytes is a jobspec. 'r' holds the memory of the JSON parser; each thread needs its own.
  * Returns 0, or -1 with errno set and a message in 'errp' that names the field by its path, the rule and the value,
  * such as "jobspec: resources[0].count: must be an integer from 1 to 2147483647, and is 0":
- *   EINVAL   not JSON (with line and column), not UTF-8, above the limits above, or against the rules
+ *   EINVAL   not JSON (with line and column), not UTF-8, beyond one of the limits above, or against a rule
  *   EMSGSIZE the text has 4 GiB or more
  *   ENOMEM   out of memory
  */

@@ -3,7 +3,7 @@
 
 /* wire.h - jobs and their verdicts as bytes, on the way to rank 0 and back (doc/design/ingest.md)
  *
- * A batch is a head followed by the jobs. So batches are joined, and parts of a batch are sent on, without decoding
+ * A batch is a head followed by the jobs. So a rank joins batches, and passes on parts of a batch, without decoding
  * each job. Verdicts are in the order of the jobs. All numbers are big-endian.
  */
 #ifndef INGEST_WIRE_H
@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOBWIRE_KEY_MAX 64             /* bytes of a key */
-#define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec here; ingest.max-jobspec is at most 16 MiB */
-#define JOBWIRE_BATCH_JOBS 4096        /* the most jobs of a batch */
-#define JOBWIRE_BATCH_BYTES (2u << 20) /* the most bytes of a batch; a single job may take more */
+#define JOBWIRE_KEY_MAX 64           /* bytes of a key */
+#define JOBWIRE_SPEC_MAX (64u << 20) /* the most bytes of a jobspec in a batch; ingest.max-jobspec is at most 16 MiB */
+#define JOBWIRE_BATCH_JOBS 4096      /* the most jobs of a batch */
+#define JOBWIRE_BATCH_BYTES (2u << 20) /* the most bytes of a batch, unless it has only one job */
 #define JOBWIRE_URGENCY_MAX 31
 #define JOBWIRE_TEXT_MAX 200 /* bytes of a refusal's text; longer texts are cut */
 
@@ -31,15 +31,15 @@ struct job {
     const void *key;
     const char *spec; /* jobspec: JSON text, not terminated */
     uint32_t spec_size;
-    uint64_t life; /* life of rank 0's module to which the job is sent; 0: not known */
+    uint64_t life; /* the life of rank 0's module that the job is meant for; 0: not known */
 };
 
 enum verdict_kind {
-    VERDICT_STORED = 1, /* durable under its id */
+    VERDICT_STORED = 1, /* the job is durable under its id */
     VERDICT_SAME,       /* a job with the same key is durable under 'id' */
-    VERDICT_LATE,       /* not stored, never will be under this id; send it again with a new id, for life 'id' */
-    VERDICT_FORGOTTEN,  /* rank 0 no longer knows whether it is stored */
-    VERDICT_REFUSED,    /* not stored, never will be under this id; 'errnum' and 'text' say why */
+    VERDICT_LATE,       /* never stored under this id; send the job again with a new id, for the life 'id' */
+    VERDICT_FORGOTTEN,  /* rank 0 no longer knows whether the job is stored */
+    VERDICT_REFUSED,    /* never stored under this id; 'errnum' and 'text' say why */
 };
 
 struct verdict {
@@ -93,8 +93,8 @@ struct jobwire_reader {
 int jobwire_read_batch (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
 int jobwire_read_verdicts (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
 
-/* Begin to read a batch or an answer that was written here, which may be empty. The reader points into 'b', and is
- * valid until 'b' changes.
+/* Begin to read the batch or the answer in 'b', which may be empty. The reader points into 'b', and is valid until 'b'
+ * changes.
  */
 void jobwire_buf_reader (const struct jobwire_buf *b, struct jobwire_reader *r);
 
@@ -102,7 +102,9 @@ void jobwire_buf_reader (const struct jobwire_buf *b, struct jobwire_reader *r);
 bool jobwire_next_job (struct jobwire_reader *r, struct job *job);
 bool jobwire_next_verdict (struct jobwire_reader *r, struct verdict *verdict);
 
-/* Split off the first 'count' verdicts, or all if fewer are left, into 'first'. 'r' continues behind them. */
+/* Split off the first 'count' verdicts of 'r', or all if fewer are left. 'first' reads these, and 'r' continues behind
+ * them.
+ */
 void jobwire_split_verdicts (struct jobwire_reader *r, uint32_t count, struct jobwire_reader *first);
 
 /* --- compressing a batch for a link ------------------------------------------------------------------------------
@@ -124,9 +126,9 @@ void pack_buf_fini (struct pack_buf *b);
  */
 void pack_batch (struct pack_buf *b, const void **data, size_t *size);
 
-/* Unpack a batch that was received, packed or not: '*data' and '*size' are then the unpacked batch, which lies in 'b'
- * if it was packed. An unpacked batch has at most JOBWIRE_BATCH_BYTES. The content of the batch is not checked. Returns
- * 0, or -1 with errno set:
+/* Unpack a batch that was received. '*data' and '*size' are then the unpacked batch, which lies in 'b'. If the batch
+ * was not packed, '*data' and '*size' stay as they are. A packed batch may have at most JOBWIRE_BATCH_BYTES when it is
+ * unpacked. The content of the batch is not checked. Returns 0, or -1 with errno set:
  *   EPROTO   the packed data is damaged or too large; 'errp' has the reason
  *   ENOMEM   out of memory
  */

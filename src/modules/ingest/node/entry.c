@@ -3,9 +3,9 @@
 
 /* entry.c - jobs in order of arrival, and jobs that are out in batches
  *
- * A job is in 'waiting' until it is put into a batch that is sent. It gets its id only then, so ids are as young as
- * possible, and increase in the order in which jobs arrived. A job whose submitter still needs an answer is also in
- * 'aged'. A job that was answered is not; it stays only until the verdict of its batch arrives.
+ * A job is in 'waiting' until it is put into a batch. It gets its id only then, so that ids are as young as possible,
+ * and increase in the order in which the jobs arrived. A job whose submitter was not answered yet is also in 'aged'. A
+ * job that was answered while its batch is out is kept until the verdicts of the batch arrive.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,9 +20,10 @@
 
 /* --- prefetched ids ------------------------------------------------------------------------------------------
  *
- * A queue of runs of ids; ids are taken from the oldest run. The next block is requested when at least half of a block
- * was used and at most half of a block is left. If that request follows the previous one within JOB_BLOCK_SOON_MS, the
- * size of a block is doubled; otherwise the size is halved for each JOB_BLOCK_SLOW_MS between the two requests.
+ * The ids are a queue of runs. Ids are taken from the oldest run. The next block is requested when jobs need more ids
+ * than are left, or when at least half of a block was used and at most half of a block is left. If the request comes
+ * within JOB_BLOCK_SOON_MS of the previous one, the size of a block is doubled. Otherwise the size is halved once for
+ * each full JOB_BLOCK_SLOW_MS between the two requests.
  */
 
 #define JOB_BLOCK_SOON_MS 25
@@ -48,7 +49,7 @@ void job_block_drop (struct job_block *b)
     b->left = 0;
 }
 
-/* Drop parts that are too old; parts are in order of age. */
+/* Drop parts that are too old. The parts are in order of age, the oldest first. */
 static void drop_old (struct job_block *b, uint64_t now_ms)
 {
     while (b->at < b->nparts && now_ms > b->part[b->at].asked_ms + JOB_BLOCK_MAX_AGE_MS)
@@ -104,7 +105,9 @@ static int make_room (struct job_block *b, size_t n)
     return 0;
 }
 
-/* The newest id of 'runs'. Returns 0 if the runs do not increase, are not above 'top', are empty or overflow. */
+/* The newest id of 'runs'. Returns 0 if a run does not begin above 'top' and above the run before it, has no ids, or
+ * overflows.
+ */
 static uint64_t top_of (uint64_t top, const struct job_block_run *runs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -119,7 +122,7 @@ int job_block_filled (struct job_block *b, const struct job_block_run *runs, siz
 {
     uint64_t top = top_of (b->top, runs, n);
 
-    job_block_failed (b); /* unless the checks below succeed */
+    job_block_failed (b); /* the request counts as failed, unless the checks below succeed */
     if (n == 0 || top == 0)
         return errset (EPROTO);
     if (make_room (b, n) < 0)
@@ -175,7 +178,7 @@ struct entry_batch {
     struct entry *entry;
     struct waiting jobs; /* empty: this batch is free */
     uint32_t count;
-    uint64_t life; /* life of rank 0 that the jobs name */
+    uint64_t life; /* the life of rank 0 that all jobs of the batch name */
 };
 
 struct entry {
@@ -216,7 +219,7 @@ struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeou
     return e;
 }
 
-/* Remove the submitter of a job. Returns its cookie, or NULL if the job had no submitter. */
+/* Detach the submitter of a job. Returns the submitter's cookie, or NULL if the submitter was answered before. */
 static void *disown (struct waiter *w, struct entry *e)
 {
     void *cookie = w->cookie;
@@ -359,14 +362,14 @@ static struct entry_batch *free_batch (struct entry *e)
     return NULL;
 }
 
-/* A batch that is within ENTRY_BATCH_BYTES has fewer than JOBWIRE_BATCH_JOBS jobs, so the bytes alone are checked. */
+/* A batch within ENTRY_BATCH_BYTES has fewer than JOBWIRE_BATCH_JOBS jobs, so only the bytes are checked. */
 static bool has_room (const struct entry *e, const struct waiter *w)
 {
     return e->jobs.count == 0 || e->jobs.size + jobwire_job_size (&w->job) <= ENTRY_BATCH_BYTES;
 }
 
-/* Move a waiting job into a batch. If memory is short, the id that was taken for the job is lost, which is harmless, as
- * for the ids of a block that is too old.
+/* Move a waiting job into a batch. If memory is short, the job stays in 'waiting', and the id that was taken for it is
+ * lost. That is harmless, because ids of blocks that are too old are lost, too.
  */
 static bool put_out (struct entry_batch *b, uint64_t now_ms, struct job_block *ids, struct waiter *w)
 {
@@ -447,7 +450,8 @@ static void judge (struct entry *e, struct waiter *w, const struct verdict *v, s
     }
 }
 
-/* Let late jobs wait for new ids, before jobs that arrived later. Drop those that were answered meanwhile.
+/* Put late jobs back at the head of 'waiting', so that they get new ids before jobs that arrived later. Free those late
+ * jobs whose submitters were answered meanwhile.
  */
 static void wait_again (struct entry *e, struct waiting *late)
 {
@@ -465,9 +469,10 @@ static void wait_again (struct entry *e, struct waiting *late)
     }
 }
 
-/* Begin a pause if the newest id of the batch was late. If it was not, or if rank 0 has another life, whose verdict
- * says nothing about the age of ids, there is no pause, and the next one has the least length again. Several batches
- * that are late together cause only one pause.
+/* Begin a pause if the newest id of the batch was late, unless a pause is running. So several batches that are late
+ * together cause only one pause. If the newest id was not late, no pause begins, and the next pause has the least
+ * length again. The same is done if rank 0 has a new life, because a verdict of a new life says nothing about the age
+ * of ids. A pause that is running is never changed here.
  */
 static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late, bool new_life)
 {
@@ -510,7 +515,8 @@ static void give_up (struct entry *e, struct waiter *w, int errnum, const char *
     end (e, w, 0, errnum, text);
 }
 
-/* Answer a job whose time is over. A job without an id has never been in a batch, so it is certainly not stored. */
+/* Answer a job whose time is over. If the job has no id, it has never been in a batch, so it is certainly not stored.
+ */
 static void expire (struct entry *e, struct waiter *w, const char *why)
 {
     const char *fate = w->job.id == 0 ? "the job waited at this rank for an id, or behind other jobs, and is not stored"

@@ -32,8 +32,8 @@ struct relay_batch {
     struct jobwire_buf jobs;
     struct parcels parcels; /* in the order of their jobs */
     uint64_t number;
-    uint32_t tag;   /* of the last time it was sent; 0: never sent */
-    bool under_way; /* or being answered: its parcels must not be removed */
+    uint32_t tag;   /* of the last time the batch was sent; 0: never sent */
+    bool under_way; /* or being answered */
 };
 
 struct job_relay {
@@ -96,7 +96,9 @@ static bool has_room (const struct relay_batch *b, const struct jobwire_reader *
            && b->jobs.size + jobs->size <= JOB_RELAY_BATCH_BYTES;
 }
 
-/* The batch that takes 'jobs': the last waiting one, or a new one that is not in the list yet. */
+/* The batch that takes 'jobs': the last waiting batch, or a new one that is not in the list yet. NULL if memory is
+ * short.
+ */
 static struct relay_batch *batch_for (struct job_relay *r, const struct jobwire_reader *jobs)
 {
     struct relay_batch *b = TAILQ_LAST (&r->waiting, batches);
@@ -191,8 +193,8 @@ static void take_back (struct job_relay *r, struct relay_batch *b)
     r->stats.under_way--;
 }
 
-/* Put a batch back among the waiting ones, in order of number. The loop is short, because few batches before it are
- * waiting.
+/* Put a batch back among the waiting batches, in order of number. The loop is short, because few waiting batches have
+ * lower numbers.
  */
 static void wait_again (struct job_relay *r, struct relay_batch *b)
 {
@@ -229,7 +231,8 @@ void job_relay_failed (struct job_relay *r, uint64_t now_ms, uint32_t tag)
     pause_after (r, now_ms);
 }
 
-/* Answer all parcels of a batch that is in no list any longer. A reply function may add parcels. */
+/* Answer all parcels of a batch that was removed from both lists, and free the batch. A reply function may add parcels.
+ */
 static void answer (struct job_relay *r, struct relay_batch *b, struct jobwire_reader *verdicts)
 {
     struct jobwire_reader own;

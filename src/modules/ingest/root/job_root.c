@@ -3,13 +3,14 @@
 
 /* job_root.c - rank 0: gives the store one piece of work after another
  *
- * A piece of work is a batch to judge and store, an acknowledgement, and reads. Batches are judged by the line as it is
- * when the work begins, and by the life of this module: a copy of a job that names another life is not stored
- * (doc/design/ingest.md).
+ * A piece of work has a batch to judge and store, an acknowledgement, and reads, or some of these. Batches are judged
+ * by the line as it is when the work begins, and by the life of this module: a job that names another life is not
+ * stored (doc/design/ingest.md).
  *
- * If a commit fails, the submitters of its jobs are refused, and the line is raised above these jobs, so that they will
- * never be stored. The next batch tries again. But if the end of the commit may be in the log, a later life could find
- * the jobs there. Then no submitter is answered, and the same batch is stored again until a commit succeeds.
+ * If a commit fails, the submitters of its jobs are refused, and the line is raised to the highest of their ids, so
+ * that these jobs will never be stored. The next batch tries again. But if the end of the commit may be in the log, a
+ * later life could find the jobs there. In that case no submitter is answered, and the same batch is stored again until
+ * a commit succeeds.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,11 +27,11 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/private.h"
 
-#define LIFE_MS 100     /* between two requests for a life */
+#define LIFE_MS 100     /* between two requests for an id that names this life */
 #define WATERMARK_MS 20 /* between two requests for the watermark while consumers wait for it */
 #define FINISH_MS 5000  /* the longest wait for the disk at the end */
-#define SLOW_MS 5000    /* until a disk that does not answer is reported; at most half of ingest.timeout */
-#define AGAIN_MS 200    /* until failed work that no new batch repeats is tried again */
+#define SLOW_MS 5000    /* until it is reported that the disk does not answer; at most half of ingest.timeout */
+#define AGAIN_MS 200    /* from failed work to the next try, if no new batch is the next try */
 
 /* --- storing a batch ------------------------------------------------------------------------------------------- */
 
@@ -73,7 +74,9 @@ static void count (struct job_root *root, const struct verdict *v)
     root->refused += v->kind == VERDICT_REFUSED;
 }
 
-/* The highest id that must never be stored: the line is raised to it before the submitters are answered. */
+/* The highest id of the group that must never be stored. The line is raised to this id before the submitters are
+ * answered.
+ */
 static uint64_t highest_unstored (const struct job_root *root)
 {
     uint64_t id = 0;
@@ -85,7 +88,7 @@ static uint64_t highest_unstored (const struct job_root *root)
     return id;
 }
 
-/* Answer the first batch. Its place is freed before, because the answer may bring the next batch. */
+/* Answer the first batch. Its place is freed before, because the next batch may arrive in consequence of the answer. */
 static void answer_batch (struct job_root *root, struct jobwire_buf *b)
 {
     uint32_t tag = root->batch[0].tag;
@@ -99,7 +102,8 @@ static void answer_batch (struct job_root *root, struct jobwire_buf *b)
     ingest_wake (root->service);
 }
 
-/* The time of ids: the last one received, plus the time that passed since; 0: none was received yet. */
+/* The time of ids: the last time that was received, plus the time that has passed since then; 0: none was received yet.
+ */
 static uint64_t time_of_ids (const struct job_root *root)
 {
     return root->told_ms > 0 ? root->ids_ms + (ingest_now_ms () - root->told_ms) : 0;
@@ -120,7 +124,7 @@ static void tell_verdicts (struct job_root *root)
         }
         whole = whole && jobwire_add_verdict (&b, &root->verdicts[i]) == 0;
     }
-    if (!whole) /* without memory the batch is not answered, and its sender sends it again */
+    if (!whole) /* memory is short: the empty answer is invalid, so the relay sends the batch again */
         b.size = 0;
     answer_batch (root, &b);
 }
@@ -147,7 +151,7 @@ static void watch_disk (struct job_root *root)
     ingest_set_timer (root->timer, pace_due (&root->pace));
 }
 
-/* Report a slow disk. The result of the work is unknown until the work ends: submitters wait for it, up to
+/* Report a slow disk. The result of the work is unknown until the work ends. Submitters wait for the result, up to
  * ingest.timeout.
  */
 static void take_slow (struct job_root *root)
@@ -186,7 +190,7 @@ static void take_failed (struct job_root *root, int errnum, const idt_error_t *w
     root->why = *why;
     root->unsure = root->unsure || root->group.unsure;
     root->resting = true;
-    pace_want (&root->pace, PACE_AGAIN, false, 0, 0); /* the pause begins at this failure */
+    pace_want (&root->pace, PACE_AGAIN, false, 0, 0); /* so that the pause begins at this failure */
     if (!root->unsure)
         give_reason (root, errnum);
 }
@@ -240,7 +244,7 @@ static void begin_batch (struct job_root *root)
 {
     if (root->nbatches == 0 || root->life == 0)
         return;
-    if (root->storing) /* the same batch again: its line has not changed */
+    if (root->storing) /* the same batch is tried again: it does not raise the line */
         visibility_end (&root->line, 0);
     root->group.n = read_batch (root);
     root->group.job = root->jobs;
@@ -260,7 +264,7 @@ static void begin_ack (struct job_root *root)
     root->ack = 0;
 }
 
-/* Memory was short when the batch was read: it is not answered, and its sender sends it again. */
+/* Whether memory was too short to read the batch. Such a batch gets no verdicts, and the relay sends it again. */
 static bool is_unread (const struct job_root *root)
 {
     return root->storing && root->group.n == 0;
@@ -271,8 +275,8 @@ static bool wants_tidying (const struct job_root *root)
     return root->counts.untidy && !root->resting;
 }
 
-/* Acknowledgement time in seconds. It counts only while rank 0 is up, so that a clock that is set forward does not make
- * it forget keys.
+/* Acknowledgement time in seconds. It advances only while the module of rank 0 runs. So if the wall clock is set
+ * forward, rank 0 forgets no keys because of that.
  */
 static int64_t age_s (const struct job_root *root)
 {
@@ -345,7 +349,7 @@ void job_root_look (struct job_root *root)
     ingest_set_timer (root->timer, pace_due (&root->pace));
 }
 
-/* Use a new id as the name of this life: ids are never issued twice, so no earlier life has the same name. */
+/* Use a new id as the name of this life. Ids are never issued twice, so no earlier life has the same name. */
 static void life_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -413,7 +417,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
         job_root_turn (root);
     }
     if (must_ask)
-        ask (root); /* it schedules the next request */
+        ask (root); /* ask () schedules the next request */
     else
         job_root_look (root);
 }
@@ -467,8 +471,8 @@ static void open_store (struct job_root *root)
     database_holder (holder, NULL);
     root->store = job_store_open (root->service->options.statedir, holder, &root->counts, &root->why);
     root->opened_ms = ingest_now_ms ();
-    /* Acknowledgement time continues from the last stored one. Without one it starts at the wall clock's time, which
-     * earlier versions used for all acknowledgements.
+    /* Acknowledgement time continues from the newest time that is stored. If none is stored, it starts at the wall
+     * clock's time, which earlier versions used for all acknowledgements.
      */
     root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
     if (root->store)
@@ -483,8 +487,8 @@ static int start (struct job_root *root)
     idt_reactor_t *r = idt_get_reactor (root->service->h);
 
     open_store (root);
-    /* All jobs that were visible are stored, so the line starts at the newest stored id: no job can come in among
-     * these.
+    /* All jobs that were visible in earlier lives are stored. So the line starts at the newest stored id, and no job
+     * can be stored among these jobs any longer.
      */
     visibility_init (&root->line, root->counts.newest, root->service->options.settle_ms);
     quota_init (&root->reads_quota, QUOTA_READS);
@@ -503,7 +507,7 @@ static int start (struct job_root *root)
     return 0;
 }
 
-/* Wait until the work under way has ended, and answer its requesters, if the disk answers in time. */
+/* Wait up to FINISH_MS for the end of the work under way. If the work ends in time, answer its requesters. */
 static void finish (struct job_root *root)
 {
     root->stopping = true;

@@ -5,7 +5,7 @@
  *
  *   jobs   id, bytes (of jobspec and key), userid, urgency, flags, key: all known jobs, also acknowledged ones
  *   specs  id, spec: the jobspecs. A slice of those that are no longer needed is deleted with each commit
- *   acks   acked_s, upto: jobs up to 'upto', from the previous row's on, were acknowledged at acked_s
+ *   acks   acked_s, upto: jobs up to 'upto', but above 'upto' of the row before, were acknowledged at acked_s
  *   meta   acked: jobs up to this id are acknowledged; floor; tries: commits that had to write something
  *
  * Jobs are acknowledged in order of their ids. So the acknowledgement of a million jobs is one row, which is durable
@@ -13,15 +13,15 @@
  * the rows of jobs (all below 'floor' are deleted).
  *
  * A group is stored in one transaction: all of it, or nothing. The state in memory changes only when the transaction is
- * durable. If a commit fails, SQLite rolls it back, but its log may contain all of it; the next process that opens the
- * file after a crash would find it. That is possible until other data is written over that part of the log, which the
- * next successful transaction does. So that transaction must write something (meta.tries). Only a write that failed for
+ * durable. If a commit fails, SQLite rolls it back, but the log may contain the whole commit. After a crash, the next
+ * process that opens the file would find the commit there. This stays possible until the next successful transaction
+ * writes over that part of the log. So that transaction must write something (meta.tries). Only a write that failed for
  * lack of space (database_is_full ()) has certainly stopped the log before the end of the commit, because the end is
  * the last thing that is written.
  *
  * While work is under way, the database and the state read from it belong to the worker's thread; otherwise to the
- * thread of the module. The counts are not stored in the file: they are computed when it is opened, because it is read
- * as a whole then anyway.
+ * thread of the module. The counts are not stored in the file. They are computed when the file is opened, because the
+ * whole file is read then anyway.
  */
 #include <assert.h>
 #include <errno.h>
@@ -69,7 +69,7 @@ struct job_store {
     struct job_store_state now;
     bool stale;  /* the file may differ from 'now' */
     bool unsure; /* the next life may find the group that failed */
-    bool pads;   /* SQLite pads the log behind a commit: if the disk is full there, the commit is in the log */
+    bool pads;   /* SQLite pads the log behind a commit, so a commit may be in the log although the disk is full */
     char no_room[2][JOBWIRE_TEXT_MAX], no_bytes[2][JOBWIRE_TEXT_MAX]; /* refusals: for the owner, for other users */
     /* The work that is under way: */
     struct job_store_group *group;
@@ -187,7 +187,8 @@ static int sum (struct job_store *st, uint64_t after, uint64_t upto, uint64_t *j
     return rc < 0 ? -1 : 0;
 }
 
-/* Take the state from the row of LOAD. Returns false if the row contradicts itself, so the file is damaged. */
+/* Take the state from the row of LOAD. Returns false if the row contradicts itself, because then the file is damaged.
+ */
 static bool take_state (sqlite3_stmt *load, struct job_store_state *s)
 {
     int64_t acked = sqlite3_column_int64 (load, 1), floor = sqlite3_column_int64 (load, 2);
@@ -260,8 +261,8 @@ static int run (struct pass *p, enum statement s)
 /* --- acknowledging ------------------------------------------------------------------------------------------ */
 
 /* Record that all jobs acknowledged so far were acknowledged at 'now_s' or before. If the clock has gone back, rows
- * with a later time are replaced: otherwise the jobs would not be forgotten until the clock has reached that time
- * again.
+ * with a later time are replaced, because otherwise their jobs would not be forgotten until the clock has reached that
+ * time again.
  */
 static int note_time (struct pass *p)
 {
@@ -352,8 +353,7 @@ static int put_job (struct pass *p, const struct job *job, uint64_t bytes)
     return 0;
 }
 
-/* Whether a job with this id is stored. The ids of most jobs are above the newest stored one, so no lookup is needed.
- */
+/* Whether a job with this id is stored. Most ids are above the newest stored id, and need no lookup. */
 static int has_job (struct pass *p, const struct job *job)
 {
     if (job->id > p->s.counts.newest)
@@ -424,7 +424,8 @@ static int store_jobs (struct pass *p)
 
 /* --- clearing away, a slice at a time ----------------------------------------------------------------------- */
 
-/* Find the end of the next slice of jobspecs to delete: the last job that fits into a slice, or all acknowledged jobs.
+/* Find the end of the next slice of jobspecs to delete: the last job that fits into the slice, or the newest
+ * acknowledged job if all fit.
  */
 static int find_slice (struct pass *p, uint64_t *upto)
 {
@@ -456,8 +457,8 @@ static int clear_specs (struct pass *p)
     return run (p, DROP_SPECS);
 }
 
-/* Delete a slice of the jobs that were acknowledged up to 'old' and have no jobspec any longer. Returns 1 if no such
- * job is left, 0 if more are left, or -1.
+/* Delete a slice of the jobs up to 'old' whose jobspecs are deleted. Returns 1 if no job up to 'old' is left, 0 if more
+ * are left, or -1.
  */
 static int drop_jobs (struct pass *p, uint64_t old)
 {
@@ -584,8 +585,8 @@ static int write_group (struct job_store *st, struct job_store_group *group, idt
 
 /* --- reads: an acknowledged job is only found by its id ----------------------------------------------------- */
 
-/* Take a job from a row. It points to memory of SQLite, and is valid until the next step. Returns false if the row
- * cannot be from put_job (), so the file is damaged.
+/* Take a job from a row. The job points to memory of SQLite, and is valid until the next step. Returns false if put_job
+ * () cannot have written the row, because then the file is damaged.
  */
 static bool take_job (sqlite3_stmt *row, bool specs, struct job *job)
 {
@@ -614,7 +615,7 @@ static bool is_full (const struct job_store_read *read, const struct job *job)
            || (found->count > 0 && found->size + jobwire_job_size (job) > read->max_bytes);
 }
 
-/* Returns 1 if more rows may follow, 0 if the read is full, or -1. */
+/* Add the job of a row to a read. Returns 1 if more rows may follow, 0 if the read is full, or -1. */
 static int add_row (struct job_store *st, struct job_store_read *read, sqlite3_stmt *row, bool specs)
 {
     struct job job;
@@ -648,7 +649,7 @@ static int read_rows (struct job_store *st, struct job_store_read *read, uint64_
     return rc;
 }
 
-/* A job is kept until it is forgotten, its jobspec until the job is acknowledged. */
+/* Read a single job. It is found until it is forgotten, but after its acknowledgement without its jobspec. */
 static int read_one (struct job_store *st, struct job_store_read *read)
 {
     if (read->upto == 0 || read->upto > INT64_MAX)
@@ -720,8 +721,8 @@ static int prepare (struct job_store *st, idt_error_t *errp)
     return 0;
 }
 
-/* Whether SQLite pads a commit in the log to whole sectors with copies of its last frame. It does so unless the disk
- * promises that a write does not damage the bytes beside it.
+/* Whether SQLite pads a commit in the log to whole sectors with copies of its last frame. SQLite does so unless the
+ * disk promises that a write does not damage the bytes beside it.
  */
 static bool pads (struct job_store *st)
 {

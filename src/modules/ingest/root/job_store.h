@@ -4,8 +4,8 @@
 /* job_store.h - the jobs of an instance, at rank 0: ingest.sqlite in the statedir
  *
  * A thread of the store does one piece of work at a time: a commit of a group of jobs, with acknowledgement and
- * forgetting in the same transaction, and after it reads for consumers. A descriptor notifies the reactor when the work
- * has ended.
+ * forgetting in the same transaction, and then reads for consumers and other clients. A descriptor notifies the reactor
+ * when the work has ended.
  */
 #ifndef INGEST_JOB_STORE_H
 #define INGEST_JOB_STORE_H
@@ -31,9 +31,9 @@ struct job_store_counts {
     uint64_t remembered;  /* acknowledged jobs, of which only id and key are kept */
     uint64_t acked;       /* jobs up to this id are acknowledged; 0: none */
     uint64_t newest;      /* the newest id that is or was stored; 0: none */
-    uint64_t floor;       /* jobs below this id are forgotten; 0: no job is */
+    uint64_t floor;       /* jobs below this id are forgotten; 0: no job is forgotten */
     int64_t acked_s;      /* the newest acknowledgement time that is remembered (job_store_group.now_s); 0: none */
-    bool untidy;          /* later groups have more to clear away or to forget */
+    bool untidy;          /* there is more to clear away or to forget in later groups */
 };
 
 /* Open the file in folder 'dir', or create it. Blocks. Returns NULL with errno set and 'errp' filled, as by
@@ -42,8 +42,8 @@ struct job_store_counts {
 struct job_store *job_store_open (const char *dir, const char *holder, struct job_store_counts *counts,
                                   idt_error_t *errp);
 
-/* A group: 'job' and 'verdict' have 'n' members. Acknowledgement comes first and makes room. Then each job gets its
- * verdict by the first of these rules that applies:
+/* A group: 'job' and 'verdict' have 'n' members. Acknowledgement comes first, so that acknowledged jobs no longer count
+ * against the limits. Then each job gets its verdict by the first of these rules that applies:
  *   id is 0                                      VERDICT_REFUSED, EINVAL
  *   id is above INT64_MAX                        VERDICT_REFUSED, EOVERFLOW, JOB_STORE_TOO_LATE
  *   id is stored, or remembered                  VERDICT_STORED
@@ -53,25 +53,25 @@ struct job_store *job_store_open (const char *dir, const char *holder, struct jo
  *   max_jobs or max_bytes would be exceeded      VERDICT_REFUSED, ENOSPC, naming the limit
  *   otherwise                                    the job is stored: VERDICT_STORED
  * Finally a slice of acknowledged jobs is cleared away and forgotten, oldest first; slices are small, so that no group
- * takes long. The rest is left to later groups (job_store_counts.untidy), which may be empty except for 'now_s' and
- * 'forget_s'.
+ * takes long. The rest is left to later groups. job_store_counts.untidy is set if such a group is needed. It may have
+ * no jobs, but needs 'now_s' and 'forget_s'.
  */
 struct job_store_group {
     const struct job *job;
-    struct verdict *verdict; /* texts of refusals point into the store, until the next work begins */
+    struct verdict *verdict; /* texts of refusals point into the store, and are valid until the next work begins */
     size_t n;
     uint64_t line;
     uint64_t life; /* of rank 0's module */
     uint64_t max_jobs, max_bytes;
-    bool owner_first; /* the second half of these limits is for jobs of 'owner' only */
+    bool owner_first; /* users other than 'owner' may use only half of these limits */
     uint32_t owner;
     uint64_t ack;     /* jobs up to this id are acknowledged: jobspecs are deleted, id and key stay; 0: none */
     int64_t now_s;    /* seconds on a clock of the caller's choice; needed with 'ack' and 'forget_s' only */
-    int64_t forget_s; /* forget jobs acknowledged before this, and raise the floor above them; 0: none */
+    int64_t forget_s; /* forget jobs acknowledged before this time, and raise the floor above them; 0: none */
     /* set if the group failed: */
-    /* Its commit may be in the log all the same, where the next life would find it; or the file cannot be read. The
-     * caller must not report any of its jobs as not stored until the same jobs got their verdicts in a later, durable
-     * group.
+    /* Its commit may be in the log all the same, where the next life would find it; or the file cannot be read. In both
+     * cases the caller must not report any job of the group as not stored, until a later group with the same jobs is
+     * durable and has given them verdicts.
      */
     bool unsure;
 };
@@ -86,7 +86,9 @@ struct job_store_read {
     bool specs; /* whether to read jobspecs */
     bool one;   /* for ingest.get: the job 'upto' only, acknowledged or not */
     /* the result: */
-    /* Jobs as in a batch; without jobspecs, spec_size is 0. The caller frees it with jobwire_buf_fini (). */
+    /* The jobs, in the form of a batch. If jobspecs are not read, spec_size is 0. The caller frees 'found' with
+     * jobwire_buf_fini ().
+     */
     struct jobwire_buf found;
     bool more;  /* there are further jobs up to 'upto' */
     bool acked; /* with 'one': the job is acknowledged, and has no jobspec any longer */
@@ -95,8 +97,7 @@ struct job_store_read {
 };
 
 /* Let the thread store 'group' (NULL: none), completely or not at all, and then do 'reads'. All arguments are borrowed
- * until job_store_result () has returned the end of the work. Only one piece of work may be under way. Never blocks on
- * the disk.
+ * until job_store_result () has returned 1 or -1. Only one piece of work may be under way. Never blocks on the disk.
  */
 void job_store_begin (struct job_store *st, struct job_store_group *group, struct job_store_read *reads, size_t nreads);
 
@@ -106,10 +107,11 @@ int job_store_fd (const struct job_store *st);
 /* Take the result of the work. Returns
  *   1   the group is durable, and the reads are done
  *   0   no work has ended
- *   -1  with errno set and 'errp' filled: no job of the group was stored by it; the reads are done all the same
+ *   -1  with errno set and 'errp' filled: the group stored no job; the reads are done all the same
  *
- * After -1, unless the group is unsure, its verdicts say what was stored before: STORED, SAME, FORGOTTEN, or else
- * REFUSED without errnum and text, because 'errp' has the reason. 'counts' (may be NULL) gets what is stored.
+ * After -1, unless the group is unsure, the verdicts say what earlier groups have stored: STORED, SAME or FORGOTTEN.
+ * All other jobs have REFUSED without errnum and text, because 'errp' has the reason. If work has ended, 'counts' (may
+ * be NULL) gets the counts of stored jobs.
  */
 int job_store_result (struct job_store *st, struct job_store_counts *counts, idt_error_t *errp);
 

@@ -3,8 +3,8 @@
 
 /* notify.c - rank 0: requests of consumers and other clients, and the answers to them
  *
- * A consumer's first answer has its number and no jobs. Jobspecs are copied into answers as text, because the rank
- * where the job came in has checked that they are JSON.
+ * The first answer to a consumer has the consumer's number and no jobs. Jobspecs are copied into answers as text. They
+ * need no check here, because the rank where a job was submitted has checked that its jobspec is JSON.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -81,7 +81,9 @@ static int check_store (const struct job_root *root, idt_error_t *errp)
     return root->store ? 0 : errsetf (errp, EIO, "%s", root->why.text);
 }
 
-/* Take a request in: 'f' reads its payload, and fills 'errp' if it is refused. */
+/* Handle a request: 'f' reads the payload and takes the request in. If 'f' returns -1, the request is answered with
+ * errno and the text in 'errp'.
+ */
 static void take (struct job_root *root, const idt_msg_t *msg,
                   int (*f) (struct job_root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp))
 {
@@ -96,7 +98,7 @@ static void take (struct job_root *root, const idt_msg_t *msg,
 
 /* --- jobs as JSON ----------------------------------------------------------------------------------------------- */
 
-/* Write the key of a job. A key that was made from a nonce begins with a NUL, is not text, and is left out. */
+/* Write the key of a job. A key that begins with a NUL was made from a nonce. It is not text, so it is left out. */
 static void put_key (FILE *f, const struct job *job)
 {
     json_t *s = job->key_size > 0 && *(const char *)job->key ? json_stringn (job->key, job->key_size) : NULL;
@@ -149,8 +151,8 @@ static struct jobwire_reader found (const struct job_store_read *read)
     return r;
 }
 
-/* The id up to which all stored jobs are visible. It stays valid in the next life, whose line begins at the newest
- * stored id.
+/* The id up to which all stored jobs are visible. This stays true in the next life, because the line of the next life
+ * begins at the newest stored id.
  */
 static uint64_t shown (const struct job_root *root)
 {
@@ -221,8 +223,8 @@ void job_root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     job_root_look (arg);
 }
 
-/* Send the jobs of a read to a consumer. If the read failed, it may fail always: the consumer gets the error, which
- * ends its stream.
+/* Send the jobs of a read to a consumer. If the read failed, all later reads may fail, too. So the consumer gets the
+ * error, which ends its stream.
  */
 static void end_watch (struct job_root *root, struct watcher *w, const struct job_store_read *read)
 {
@@ -241,8 +243,9 @@ static void end_watch (struct job_root *root, struct watcher *w, const struct jo
 
 /* --- acknowledgements -------------------------------------------------------------------------------------------- */
 
-/* Confirm jobs for a consumer. The consumer must belong to the client that sends the request: numbers start from 1 in
- * each life, so an old number may be another client's now. The number 0 confirms for no consumer.
+/* Confirm jobs for a consumer. The consumer must belong to the client that sends the request, because numbers start
+ * from 1 in each life: a number of an earlier life may now name the consumer of another client. Number 0 names no
+ * consumer, and confirms nothing.
  */
 static int confirm (struct job_root *root, const idt_msg_t *msg, const json_t *number, uint64_t id, idt_error_t *errp)
 {
@@ -319,7 +322,9 @@ static void ask_destroy (struct job_root *root, struct notify_ask *a)
     free (a);
 }
 
-/* The key for turns: each user has one, for all its connections and requests. The owner and brokers share one. */
+/* The key by which users take turns. All requests of a user have the same key, on all its connections. The owner and
+ * brokers share one key.
+ */
 static uint64_t user_key (const idt_msg_t *msg)
 {
     struct idt_cred user = idt_msg_cred (msg);
@@ -519,7 +524,9 @@ static void forget_asks (struct job_root *root, const idt_msg_t *disconnect)
     fifo_fini (&kept);
 }
 
-/* Arguments of leave (): remove the consumers of the client that 'disconnect' names, or, if it is NULL, all. */
+/* Arguments of leave (), which removes the consumers of the client that 'disconnect' names, or all consumers if
+ * 'disconnect' is NULL.
+ */
 struct leaving {
     struct job_root *root;
     const idt_msg_t *disconnect;

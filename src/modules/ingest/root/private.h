@@ -27,7 +27,9 @@ struct job_root_batch {
 
 struct notify_ask;
 
-/* The requester of a read: 'ask' or 'watcher', or neither if it has gone. */
+/* The requester of a read: 'ask' of a client, or 'watcher' of a consumer. Both are NULL if the consumer has
+ * disconnected.
+ */
 struct job_root_want {
     struct notify_ask *ask;
     struct watcher *watcher;
@@ -35,7 +37,7 @@ struct job_root_want {
 
 struct job_root {
     struct ingest *service;
-    struct job_store *store; /* NULL: it cannot be used; 'why' has the reason */
+    struct job_store *store; /* NULL: the store cannot be used; 'why' has the reason */
     idt_watcher_t *store_watcher;
     idt_watcher_t *timer;
     struct pace pace; /* when the timer fires, and for which tasks */
@@ -44,7 +46,7 @@ struct job_root {
     uint64_t opened_ms; /* and ingest_now_ms () at that moment */
     struct visibility line;
     uint64_t ids_ms, told_ms; /* the time of ids, and when it was received; told_ms 0: never */
-    uint64_t life;            /* a FLUID of this life; 0: not known yet, and no job is judged */
+    uint64_t life;            /* a FLUID that names this life; 0: there is none yet, and no job is judged */
 
     struct job_root_batch batch[JOB_RELAY_ROOT_UNDER_WAY];
     unsigned nbatches;
@@ -61,18 +63,18 @@ struct job_root {
     bool stopping;
 
     uint64_t ack;           /* jobs up to this id are to be acknowledged; 0: none */
-    struct fifo acks;       /* requests that wait for that */
-    struct fifo acking;     /* requests whose acknowledgement is in the store */
+    struct fifo acks;       /* requests for these acknowledgements */
+    struct fifo acking;     /* requests whose acknowledgement the store is writing */
     struct drr_queue *asks; /* struct notify_ask: waiting reads of clients, in turns over users */
     struct quota reads_quota;
     struct job_watch *watch;
     uint32_t nconsumers;
     bool asking; /* a request for the life or the watermark is under way */
-    bool told;   /* the log has that there is no life yet */
+    bool told;   /* it was logged that this life has no name yet */
 
     bool failing; /* the last commit failed; 'why' has the reason */
-    bool unsure;  /* ... and a later life may find what was in it */
-    bool resting; /* clearing away waits after a failure, because it may need disk space */
+    bool unsure;  /* a later life may find the jobs of the failed commit in the file */
+    bool resting; /* nothing is cleared away after a failure, because that may need disk space */
     idt_error_t why;
     bool slow; /* the disk has not answered for 'slow_ms'; 'slow_why' has the text */
     uint64_t slow_ms;
@@ -102,7 +104,7 @@ void notify_read (struct job_root *root, size_t i);
 /* Answer the requests whose acknowledgement was stored (errnum 0) or failed. */
 void notify_acked (struct job_root *root, int errnum, const char *text);
 
-/* Whether the watermark is needed: consumers were not shown all stored jobs yet. */
+/* Whether the watermark is needed, because there are consumers, and not all stored jobs are visible yet. */
 bool notify_wants_line (const struct job_root *root);
 
 /* Answer all waiting requests with EHOSTUNREACH, and free the queues. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* visibility.c - which jobs consumers may see, and which of them each is sent next
+/* visibility.c - which jobs consumers may see, and which jobs each consumer is sent next
  *
- * The line only rises: with the watermark, with the time of ids, and over refused jobs.
+ * The line only rises. It follows the watermark and the time of ids, and rises to the ids of refused jobs.
  *
- * Consumers take turns. For each there is a list of the jobs that it was sent and has not confirmed, with ids and the
- * running sum of bytes, so that a confirmation is found by binary search, also in the middle of an answer.
+ * Consumers take turns. Each has a list of the jobs that it was sent and has not confirmed, with ids and the running
+ * sum of bytes. A consumer may confirm up to any job, also in the middle of an answer. A binary search finds that job
+ * in the list.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,8 +20,8 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/visibility.h"
 
-#define CALM_MS 10000      /* without a late job, until the line follows more closely */
-#define SLACK_MAX_MS 60000 /* jobs that are later than this do not hold back the line; the watermark waits for them */
+#define CALM_MS 10000      /* time without a late job after which the distance of the line is halved */
+#define SLACK_MAX_MS 60000 /* jobs that are later than this do not hold back the line */
 
 void visibility_init (struct visibility *l, uint64_t first, uint64_t settle_ms)
 {
@@ -248,7 +249,7 @@ static int make_room (struct watcher *c, uint32_t n)
 
     if (c->nsent + n <= c->room)
         return 0;
-    while (room < 2 * size) /* then at most half of it is moved at a time */
+    while (room < 2 * size) /* so that at most half of the array is moved at a time */
         room *= 2;
     if (room > c->room) {
         struct sent *sent = realloc (c->sent, room * sizeof (sent[0]));
