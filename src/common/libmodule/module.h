@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module.h - what modules share: attributes, answers, reports of figures, requests to other services */
+/* module.h - functions that several modules use: attributes, answers, reports of figures, requests to other services */
 #ifndef LIBMODULE_MODULE_H
 #define LIBMODULE_MODULE_H
 
@@ -18,17 +18,21 @@
 
 /* --- attributes --------------------------------------------------------------------------------------------------
  *
- * An invalid value is refused with a sentence that states the valid ones. Functions return 0, or -1 with errno set
+ * An invalid value is refused with a sentence that states the valid values. Functions return 0, or -1 with errno set
  * (EINVAL: the value is invalid) and 'errp' filled.
  */
 
 /* For a module that takes no arguments, only attributes: refuse any argument. */
 int module_option_none (int argc, char **argv, idt_error_t *errp);
 
-/* Set the error "NAME=VALUE: must be WANT". The broker adds where the value was given (attr_blamed ()). Returns -1. */
+/* Set the error "NAME=VALUE: must be WANT", and return -1. The broker adds the place where the value was given
+ * (attr_blamed ()).
+ */
 int module_option_bad (const char *name, const char *value, const char *want, idt_error_t *errp);
 
-/* 'unless_given' is the default; if it is NULL and the attribute is not set, '*value' is not changed. */
+/* Read an attribute. 'unless_given' is its default. A number may have the default NULL: '*value' is then unchanged if
+ * the attribute is not set.
+ */
 int module_option_number (idt_t *h, const char *name, const char *unless_given, uint32_t min, uint32_t max,
                           uint32_t *value, idt_error_t *errp);
 int module_option_duration (idt_t *h, const char *name, const char *unless_given, uint64_t min_ms, uint64_t max_ms,
@@ -37,19 +41,20 @@ int module_option_duration (idt_t *h, const char *name, const char *unless_given
 /* Read a boolean, in the syntax of parse_switch (). */
 int module_option_switch (idt_t *h, const char *name, const char *unless_given, bool *value, idt_error_t *errp);
 
-/* Whether a word turns off an option that has more than two values: off, false, no or 0. */
+/* Whether a word turns off an option that has values other than on and off. The words are off, false, no and 0. */
 bool module_option_is_off (const char *value);
 
-/* Find the folder in which rank 0 keeps 'what': statedir, else rundir. '*dir' is borrowed. */
+/* Find the folder in which rank 0 keeps 'what': statedir, or rundir if statedir is not set. '*dir' is borrowed. */
 int module_option_statedir (idt_t *h, const char *what, const char **dir, idt_error_t *errp);
 
 /* --- answers -----------------------------------------------------------------------------------------------------
  *
- * If an answer cannot be made, the requester gets an error (idt_respond ()). If it cannot be sent, that is logged.
+ * If an answer cannot be made, the requester gets an error (idt_respond ()). If an answer cannot be sent, the module
+ * logs an error.
  */
 
-/* Answer a request. 's' and 'text' may be NULL. module_respond_new () steals 's', and module_respond_object () steals
- * 'o'; if that is NULL, memory was exhausted, and the answer is ENOMEM.
+/* Answer a request. 's' and 'text' may be NULL, but not the stolen ones: module_respond_new () steals 's', and
+ * module_respond_object () steals 'o'. If the stolen argument is NULL, memory was exhausted, and the answer is ENOMEM.
  */
 void module_respond (idt_t *h, const idt_msg_t *msg, const char *s);
 void module_respond_new (idt_t *h, const idt_msg_t *msg, char *s);
@@ -57,16 +62,17 @@ void module_respond_raw (idt_t *h, const idt_msg_t *msg, const void *data, size_
 void module_respond_object (idt_t *h, const idt_msg_t *msg, json_t *o);
 void module_respond_error (idt_t *h, const idt_msg_t *msg, int errnum, const char *text);
 
-/* Whether a request came from the client that the message 'disconnect' reports as disconnected. */
+/* Whether the client that sent the request 'msg' is the client whose end the message 'disconnect' reports. */
 bool module_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect);
 
 /* --- NAME.metrics: the report of a module about its rank, to be summed up (libmetrics/metrics.h) -------------------
  *
- * {"states": b} asks for sets of ranks only, {"brief": b} leaves out all numbers that are 0. If nothing
- * remains, the answer is {"quiet": true} (false for sets of ranks), so it changes with messages only, not with time.
+ * A request with "states" true asks only for sets of ranks. A request with "brief" true asks to leave out all sums and
+ * histograms that are 0. An empty report is answered with {"quiet": true}, or with {"quiet": false} if the request
+ * asked for sets of ranks. So the answer of a module that receives no messages does not change with time.
  */
 
-/* Add the module's values to 'm'; with 'states' only sets of ranks. */
+/* Add the module's values to 'm'. If 'states' is set, add only sets of ranks. */
 typedef void (*module_report_f) (void *arg, bool states, struct metrics *m);
 
 /* Answer a request for NAME.metrics. */
@@ -74,7 +80,7 @@ void module_report (idt_t *h, const idt_msg_t *msg, uint32_t rank, module_report
 
 /* --- requests to other services, until they are answered ---------------------------------------------------------
  *
- * A module that ends drops its list with upcalls_stop (); afterwards no callback is called.
+ * A module that ends calls upcalls_stop (), which drops its list. Afterwards no callback is called.
  */
 
 struct upcall {
@@ -82,8 +88,8 @@ struct upcall {
     struct upcalls *list;
     void *owner; /* the module */
     idt_future_t *f;
-    const idt_msg_t *msg; /* a request that needs this answer (owned), or NULL */
-    uint32_t tag;         /* for the owner */
+    const idt_msg_t *msg; /* a request that this module can answer only with the result (owned), or NULL */
+    uint32_t tag;         /* for use by the owner */
 };
 
 /* Must be zero initially. */
@@ -93,13 +99,13 @@ struct upcalls {
 };
 
 /* Keep 'f' (stolen; NULL if the request could not be sent) until it is fulfilled, or for 'timeout_ms' (below 0: no
- * limit). Then 'cb' is called with the future and the upcall, and must call upcall_destroy (). Returns NULL with errno
+ * limit). Then 'cb' is called with the future and the upcall. 'cb' must call upcall_destroy (). Returns NULL with errno
  * set.
  */
 struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner);
 void upcall_destroy (struct upcall *up); /* NULL is fine */
 
-/* The module ends: drop all upcalls. Each 'msg' in the list is answered with EHOSTUNREACH and 'text'. */
+/* Drop all upcalls, because the module ends. Each 'msg' in the list is answered with EHOSTUNREACH and 'text'. */
 void upcalls_stop (struct upcalls *list, idt_t *h, const char *text);
 
 #endif /* LIBMODULE_MODULE_H */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message.h - the inside of a message, shared by message.c and codec.c; transports between brokers use the codec, too
+/* message.h - the inside of a message, shared by message.c and codec.c; transports between brokers also use the codec
  *
- * A message is one allocation: the struct, slots for some routes, the bytes that it was decoded or copied from, then
- * space for a topic and a payload that are set later. Contents that do not fit there have their own allocation (the
- * _alloc members), which is freed with the message.
+ * A message is one allocation: the struct, slots for some routes, the bytes that the message was decoded or copied
+ * from, then space for a topic and a payload that are set later. Contents that do not fit there have their own
+ * allocation (the _alloc members), which is freed with the message.
  *
- * The route stack grows towards lower addresses, so that its order in memory is the order on the wire, newest first,
- * and the routes of a received frame are used in place: there a route is a size byte and 36 characters, and the next
- * part's size byte becomes the terminating NUL.
+ * The route stack grows towards lower addresses. So its order in memory is the order on the wire, newest first, and the
+ * routes of a received frame are used where they are. On the wire a route is a size byte and 36 characters. The size
+ * byte of the next part becomes the NUL that ends the route's text.
  */
 #ifndef MSG_MESSAGE_H
 #define MSG_MESSAGE_H
@@ -48,34 +48,35 @@ struct idt_msg {
     void *routes_alloc;
     void *topic_alloc;
     void *payload_alloc;
-    char *space; /* the rest of the free space */
+    char *space; /* the free space that is left */
     size_t space_size;
-    struct msg_pool *pool; /* the pool of its block; NULL: malloc () */
+    struct msg_pool *pool; /* the pool that the message's memory belongs to; NULL: malloc () */
     char body[];
 };
 
 /* --- message.c --------------------------------------------------------------------------------- */
 
-/* A pool is memory that small messages reuse, in blocks. A message returns its block to its pool, in any thread:
- * modules have threads, and so has ZeroMQ. A thread that finds the pool in use by another thread does not wait, but
- * calls malloc () or free ().
+/* A pool is memory that small messages reuse, in blocks. A message returns its block to its pool, in whichever thread
+ * it is freed: modules and ZeroMQ have their own threads. A thread that finds the pool in use by another thread does
+ * not wait, but calls malloc () or free ().
  */
 #define MSG_POOL_BLOCK 512                 /* bytes of a block: the message with its contents */
-#define MSG_POOL_BYTES ((size_t)256 << 10) /* maximum of unused bytes that a pool keeps */
+#define MSG_POOL_BYTES ((size_t)256 << 10) /* maximum bytes of free blocks that a pool keeps */
 
 struct msg_pool *msg_pool_create (void); /* NULL with errno ENOMEM */
 
-/* The owner no longer needs the pool. It is freed together with the last of its messages. NULL is allowed. */
+/* The owner no longer needs the pool. It is freed together with the last message that uses it. NULL is allowed. */
 void msg_pool_let_go (struct msg_pool *pool);
 
-/* Allocate a message with 'size' bytes of contents after the slots for routes, and 'space' free bytes after them. The
- * memory is a block of 'pool' (may be NULL) if it is large enough. All members are zero except the reference count and
- * the empty route stack, which ends where the contents begin: msg_bytes (). NULL with errno ENOMEM.
+/* Allocate a message with 'size' bytes of contents after the slots for routes, and 'space' free bytes after the
+ * contents. The message is a block of 'pool' (may be NULL) if a block is large enough. All members are zero except the
+ * reference count and the empty route stack. The stack ends where the contents begin: msg_bytes (). NULL with errno
+ * ENOMEM.
  */
 struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space);
 
-/* Resize the contents of a message without routes and pool, of which only the bytes are set, to 'size' bytes; the
- * message moves. NULL with errno ENOMEM: the message is unchanged.
+/* Resize the contents of a message to 'size' bytes; the message moves. Only for a message without routes and pool that
+ * has no contents other than bytes at msg_bytes (). NULL with errno ENOMEM: the message is unchanged.
  */
 struct idt_msg *msg_grow (struct idt_msg *msg, size_t size);
 
@@ -112,15 +113,20 @@ void msg_header_put (const struct idt_msg *msg, uint8_t *p);
 /* Write a whole message, idt_msg_encode_size () bytes, to 'p'. Returns the address after it. */
 uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
 
-/* The same in pieces: all bytes before the payload; and the MSG_HEADER_PART_SIZE bytes after it. */
+/* Write a message in pieces: msg_put_head () writes all bytes before the payload, msg_put_tail () the
+ * MSG_HEADER_PART_SIZE bytes after the payload.
+ */
 uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg);
 uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
 
-/* Write a slice of what msg_put () writes: 'size' bytes from byte 'from' on, which must exist. */
+/* Write a part of the bytes that msg_put () would write: 'size' bytes from byte 'from' on. The message must have that
+ * many bytes.
+ */
 void msg_put_slice (uint8_t *p, const struct idt_msg *msg, size_t from, size_t size);
 
-/* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all. Returns NULL on success, else a
- * constant text that describes the error; then only idt_msg_unref () may be called on the message.
+/* Set the members of a message from the parts that were written to msg_bytes (), 'size' bytes in all. Returns NULL on
+ * success. On failure it returns a constant text that describes the error, and only idt_msg_unref () may be called on
+ * the message.
  */
 const char *msg_parse (struct idt_msg *msg, size_t size);
 

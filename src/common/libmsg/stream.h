@@ -4,8 +4,8 @@
 /* stream.h - messages on a non-blocking stream socket (protocol.md section 2)
  *
  * Input is a buffer of bytes that are not a whole message yet; a long message is read directly into its own memory.
- * Output is a queue of references to messages, of which only the bytes for one write are encoded: a message to a
- * thousand subscribers is stored once.
+ * Output is a queue of references to messages. Only the bytes of the next write are encoded, so a message to a thousand
+ * subscribers is stored once.
  */
 #ifndef MSG_STREAM_H
 #define MSG_STREAM_H
@@ -16,13 +16,13 @@
 struct msg_stream;
 struct msg_pool;
 
-/* The control message in which a client names the rank of a process that it wants to reach, in 'status' (protocol.md
- * section 2); the response has 0 or an errno in 'status'.
+/* A control message: a client names, in 'status', the rank that it wants to reach among those that a process hosts
+ * (protocol.md section 2). The response has 0 or an errno in 'status'.
  */
 #define MSG_CONTROL_RANK 64
 
-/* A free list of buffers that the streams of one thread share, so that an empty stream has no buffer; and the memory of
- * small messages. All members are zero at first.
+/* A free list of buffers that the streams of one thread share, so that a stream without input has no buffer; and the
+ * memory of small messages. All members are zero at first.
  */
 #define MSG_SPARE_MAX 4
 struct msg_spare {
@@ -32,7 +32,7 @@ struct msg_spare {
 };
 void msg_spare_fini (struct msg_spare *spare);
 
-#define MSG_STREAM_BUFFER ((size_t)64 << 10)      /* bytes of a buffer; longer messages are read without it */
+#define MSG_STREAM_BUFFER ((size_t)64 << 10) /* bytes of a buffer; longer messages are read into their own memory */
 #define MSG_STREAM_MAX_MESSAGE ((size_t)64 << 20) /* default limit of one frame, bytes */
 #define MSG_STREAM_MAX_QUEUE ((size_t)64 << 20)   /* default limit of unwritten output, bytes */
 
@@ -42,8 +42,8 @@ void msg_spare_fini (struct msg_spare *spare);
 struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_queue);
 void msg_stream_destroy (struct msg_stream *s);
 
-/* Take buffers from 'spare' (borrowed), and return empty ones to it. Call it before the first use of the stream.
- * Without it the stream keeps its own buffers.
+/* Take buffers from 'spare' (borrowed), and return empty ones to it. Call this before the first use of the stream. A
+ * stream without 'spare' keeps its own buffers.
  */
 void msg_stream_share (struct msg_stream *s, struct msg_spare *spare);
 
@@ -67,21 +67,21 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp);
 /* Total bytes of the unfinished frame if it is longer than MSG_STREAM_BUFFER; else 0. */
 size_t msg_stream_wants (const struct msg_stream *s);
 
-/* Append a message to the output (takes a reference; the message must not be changed afterwards). Returns 0, or -1 with
- * errno ENOBUFS (over 'max_queue'; the message was not added) or ENOMEM.
+/* Append a message to the output. The stream takes a reference; the message must not be changed afterwards. Returns 0,
+ * or -1 with errno ENOBUFS (the output would exceed 'max_queue'; the message was not added) or ENOMEM.
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg);
 
-/* Write as much output as the socket accepts, up to a limit that leaves time for other streams. Returns 0 if nothing is
- * left, 1 if some is left (the socket is full, or the limit was reached), -1 with errno set if the connection is lost.
- * Raises no SIGPIPE.
+/* Write as much output as the socket accepts, up to a limit that leaves time for other streams. Returns 0 if no output
+ * is left, 1 if some is left (the socket is full, or the limit was reached), -1 with errno set if the connection is
+ * lost. Raises no SIGPIPE.
  */
 int msg_stream_flush (struct msg_stream *s);
 
 size_t msg_stream_queued (const struct msg_stream *s); /* bytes of unwritten output */
 
 /* Append bytes to the buffer as if msg_stream_fill () had read them (for tests, and for bytes that were read before the
- * stream was made). Returns 0, or -1 with errno ENOBUFS (as above) or ENOMEM.
+ * stream was made). Returns 0, or -1 with errno ENOBUFS (as msg_stream_fill ()) or ENOMEM.
  */
 int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size);
 

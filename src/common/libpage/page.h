@@ -3,10 +3,10 @@
 
 /* page.h - the page of memory by which processes of a host share a generator (doc/design/page.md)
  *
- * A broker makes the page and sets its terms. A process that has the page makes ids by swapping 'word'. Each change of
+ * A broker makes the page and sets its terms. A process that has the page makes ids by replacing 'word'. Each change of
  * the word is one compare-and-swap, so the word is valid even if a process is killed at any instruction.
  *
- * Names that end in _ms are milliseconds of the instance's time; other times are microseconds.
+ * Names that end in _ms are milliseconds of the instance's time. Other times are microseconds.
  */
 #ifndef LIBPAGE_PAGE_H
 #define LIBPAGE_PAGE_H
@@ -18,34 +18,34 @@
 
 #include <idtree/page.h>
 
-#define PAGE_MAGIC UINT64_C (0x7061676574726564) /* detects that something else was mapped */
+#define PAGE_MAGIC UINT64_C (0x7061676574726564) /* if it is missing, something else was mapped */
 #define PAGE_VERSION 3U
 #define PAGE_SIZE 4096U
 #define PAGE_LINE 64
 
-/* Each page consists of two of these. All processes use the word of the first; the other members are in the second,
- * which only the broker may write.
+/* A page consists of two of these structs. All processes use the word of the first. The other members are in the
+ * second, which only the broker may write.
  */
 struct page {
-    /* written before another process has the page */
+    /* set before another process has the page */
     uint64_t magic;
     uint32_t version;
     uint32_t generator;
-    int64_t epoch_ms;  /* of the instance, in Unix milliseconds */
-    char instance[40]; /* its UUID; "": unknown */
+    int64_t epoch_ms;  /* the instance's epoch, in Unix milliseconds */
+    char instance[40]; /* UUID of the instance; "": unknown */
 
     /* the terms, which the broker keeps up to date */
-    _Alignas(PAGE_LINE) _Atomic uint64_t hi_ms; /* ids must have times below it */
+    _Alignas(PAGE_LINE) _Atomic uint64_t hi_ms; /* no id may have this time or a later one */
     _Atomic int64_t offset_us;                  /* the instance's time minus CLOCK_BOOTTIME */
-    _Atomic uint64_t until_us;                  /* CLOCK_MONOTONIC: from then on no process returns an id */
-    _Atomic uint32_t kept;                      /* sequence numbers of each millisecond to leave to the broker */
+    _Atomic uint64_t until_us;                  /* CLOCK_MONOTONIC: from this time on no process returns an id */
+    _Atomic uint32_t kept; /* sequence numbers below PAGE_OWN_FIRST that clients leave to the broker */
 
     _Alignas(PAGE_LINE) _Atomic uint64_t word;
     _Atomic uint64_t passed; /* statistics: ids of milliseconds before the word's (word_left ()) */
 };
 
-/* The sequence numbers of each millisecond from here on belong to the broker. No client uses them, whatever the page
- * contains, so the broker can continue even after a process has corrupted the page.
+/* From this sequence number on, the numbers of each millisecond belong to the broker. No client uses them, whatever the
+ * page contains, so the broker can continue even after a process has corrupted the page.
  */
 #define PAGE_OWN_FIRST IDT_PAGE_PER_MS
 static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is the broker's");
@@ -54,10 +54,10 @@ static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is t
 /* --- the word ---------------------------------------------------------------------------------- */
 
 struct word {
-    uint64_t ms;    /* the newest with ids; below it no id will be made */
-    uint32_t used;  /* its first unused sequence number: 0 ... 1024, or WORD_OVER */
-    uint32_t first; /* the first granule of each millisecond that is not subleased: 0 ... 64 (all are) */
-    bool closed;    /* permanently */
+    uint64_t ms;    /* the newest millisecond of which ids were made; no id will be made of an earlier one */
+    uint32_t used;  /* the first unused sequence number of 'ms': 0 ... 1024, or WORD_OVER */
+    uint32_t first; /* granules of each millisecond below this one are subleased: 0 ... 64 (64: all are) */
+    bool closed;    /* true: the page is closed permanently */
 };
 
 /* Bits of each field in the word; the lowest is 'closed'. */
@@ -70,8 +70,8 @@ struct word {
 #define WORD_CLOSED UINT64_C (1)
 #define WORD_ALL_LENT FLUID_GRANULES
 
-/* 'used' of the last possible millisecond when no id may be made in it or later, because the word cannot hold the time
- * 2^40. It counts as no id.
+/* The value of 'used' when no id may be made any longer, because the word cannot hold the time 2^40. 'ms' is then the
+ * last possible millisecond. word_used () returns 0 for this value.
  */
 #define WORD_OVER WORD_USED_MASK
 
@@ -80,7 +80,7 @@ static_assert (WORD_OVER > FLUID_PER_MS && WORD_ALL_LENT <= WORD_FIRST_MASK, "ea
 static_assert (WORD_USED_SHIFT + 11 == WORD_MS_SHIFT && WORD_FIRST_SHIFT + 7 == WORD_USED_SHIFT,
                "the fields are adjacent");
 
-/* A caller must not pass a field that is out of its range: it would change another field. */
+/* Each field must be in its range: a larger value would change another field. */
 static inline uint64_t word_pack (struct word w)
 {
     assert (w.ms <= FLUID_TIMESTAMP_MAX && w.used <= WORD_USED_MASK && w.first <= WORD_FIRST_MASK);
@@ -96,8 +96,8 @@ static inline struct word word_unpack (uint64_t packed)
                           .closed = packed & WORD_CLOSED };
 }
 
-/* The word that allows no id below 'ms'; 'ms' may be any time. Only this function moves a word to another millisecond
- * without using a number of it.
+/* The word that allows no id of a millisecond before 'ms'. 'ms' may be any time. Only this function moves a word to a
+ * later millisecond without using a sequence number of that millisecond.
  */
 static inline struct word word_advance (struct word w, uint64_t ms)
 {
@@ -108,7 +108,7 @@ static inline struct word word_advance (struct word w, uint64_t ms)
     return (struct word){ .ms = ms, .first = w.first, .closed = w.closed };
 }
 
-/* How many sequence numbers of the word's millisecond are used. */
+/* How many sequence numbers of the word's millisecond are used, including the subleased granules. */
 static inline uint32_t word_used (struct word w)
 {
     return w.used <= FLUID_PER_MS ? w.used : 0;
@@ -122,8 +122,8 @@ static inline uint32_t word_count (struct word w)
     return word_used (w) > lent ? word_used (w) - lent : 0;
 }
 
-/* What a process that has swapped 'was' for 'is' adds to 'passed': the ids of the millisecond that was left, or 0
- * within the same millisecond.
+/* The number that a process adds to 'passed' after it has replaced the word 'was' by 'is': the ids that were made of
+ * the millisecond of 'was', or 0 if 'is' has the same millisecond.
  */
 static inline uint32_t word_left (struct word was, struct word is)
 {

@@ -3,10 +3,10 @@
 
 /* pmi_client.h - the client side of PMI-1: a rank exchanges bizcards with the other ranks at boot
  *
- * All calls block: they are for use before a reactor runs. If the server has not answered at the deadline, a call fails
- * with ETIMEDOUT. All calls except create and destroy may also fail with EPROTO (unexpected answer), ECONNRESET (the
- * server closed the connection) and the errors of read and write; 'errp' (may be NULL) then names the request. After
- * such an error the client can only be destroyed.
+ * All calls block: they are for use before a reactor runs. If the server has not answered before the deadline, a call
+ * fails with ETIMEDOUT. All calls except create and destroy may also fail with EPROTO (unexpected answer), ECONNRESET
+ * (the server closed the connection) and the errors of read and write; 'errp' (may be NULL) then names the request.
+ * After such an error the client can only be destroyed.
  */
 #ifndef PMI_CLIENT_H
 #define PMI_CLIENT_H
@@ -18,9 +18,9 @@
 
 struct pmi_client;
 
-/* Connect to the server at 'fd' (of PMI_FD) as 'rank' of 'size' (of PMI_RANK, PMI_SIZE), and ask for its limits and the
- * name of the key-value space. On success the client owns 'fd' and sets close-on-exec. 'deadline_ms' is a time of
- * CLOCK_MONOTONIC; 0: no deadline. Returns NULL with errno set and the reason in 'errp'.
+/* Connect to the server at 'fd' (of PMI_FD) as 'rank' of 'size' (of PMI_RANK, PMI_SIZE). Ask the server for its limits
+ * and for the name of the key-value space. On success the client owns 'fd' and sets close-on-exec. 'deadline_ms' is a
+ * time of CLOCK_MONOTONIC; 0: no deadline. Returns NULL with errno set and the reason in 'errp'.
  */
 struct pmi_client *pmi_client_create (int fd, int rank, int size, uint64_t deadline_ms, idt_error_t *errp);
 
@@ -49,13 +49,15 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp);
  */
 int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp);
 
-/* The connection, for data other than PMI: only destroy may be called afterwards. */
+/* The descriptor of the connection, for data other than PMI. After this call only pmi_client_destroy () may be called.
+ */
 int pmi_client_fd (const struct pmi_client *c);
 
 /* Report to the server that this rank has finished with PMI; idtree's launcher then takes the rank as started. */
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp);
 
-/* Ask the server to end all ranks, because they would wait forever for a rank that does not come. There is no answer.
+/* Ask the server to end all ranks, because they would wait forever for a rank that will not start. The server sends no
+ * answer.
  */
 void pmi_client_abort (struct pmi_client *c, int exit_code);
 

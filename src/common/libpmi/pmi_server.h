@@ -3,13 +3,14 @@
 
 /* pmi_server.h - the server side of PMI-1, used by the launcher; no sockets
  *
- * The caller passes in the bytes that ranks sent, in lines or pieces; the server sends through 'send'. A rank may die
- * and start again at any time: the values that it put and its secret stay for the life of the server, and barriers that
- * an earlier life of the rank entered, or that all passed, are open.
+ * The caller passes in the bytes that ranks sent, in lines or pieces. The server sends through 'send'. A rank may die
+ * and start again at any time. The values that it put and its secret stay for the life of the server. A barrier that
+ * has opened stays open, so a restarted rank passes it without waiting. A rank that dies while it waits in a barrier no
+ * longer counts as waiting.
  *
  * Reserved keys:
  *   idtree.secret        a text for the requesting rank alone, made once for each rank
- *   PMI_process_mapping  all ranks are on one node
+ *   PMI_process_mapping  says that all ranks are on one node
  */
 #ifndef PMI_SERVER_H
 #define PMI_SERVER_H
@@ -18,7 +19,7 @@
 
 #include <idtree/error.h>
 
-#define PMI_SERVER_KEYS_PER_RANK 64 /* default limit of keys of a rank; further ones are refused */
+#define PMI_SERVER_KEYS_PER_RANK 64 /* default limit of keys that a rank puts; further keys are refused */
 #define PMI_SERVER_SECRET_KEY "idtree.secret"
 
 struct pmi_server;
@@ -26,11 +27,13 @@ struct pmi_server;
 struct pmi_server_ops {
     /* Send 'line' (with its newline) to 'rank'. */
     void (*send) (void *arg, int rank, const char *line);
-    /* Make the secret of 'rank' in 'buf': no newline, below PMI_VALLEN_MAX. Returns 0 or -1. */
+    /* Make the secret of 'rank' in 'buf', as text without a newline, shorter than PMI_VALLEN_MAX. Returns 0 or -1. */
     int (*make_secret) (void *arg, int rank, char *buf, size_t size);
-    /* 'rank' has finished with PMI: it has started. */
+    /* 'rank' has finished with PMI, so it has started. */
     void (*finalized) (void *arg, int rank);
-    /* 'rank' sent a line that is not PMI. Returns 0, or -1 if the line is unknown. NULL: all such lines are unknown. */
+    /* 'rank' sent a line that is not a command of PMI. Returns 0, or -1 if this function does not know the line either.
+     * NULL: every such line is an error.
+     */
     int (*line) (void *arg, int rank, const char *line);
 };
 
@@ -40,19 +43,19 @@ struct pmi_server_ops {
 struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops, void *arg);
 void pmi_server_destroy (struct pmi_server *s); /* NULL is allowed; keeps errno */
 
-/* Set a key of the server. Returns 0, or -1 with errno ENOMEM. */
+/* Set a value under 'key' that the server itself provides. Returns 0, or -1 with errno ENOMEM. */
 int pmi_server_set (struct pmi_server *s, const char *key, const char *value);
 
 /* Set how many keys a rank may put. */
 void pmi_server_set_keys (struct pmi_server *s, unsigned keys);
 
-/* Process bytes that 'rank' sent. Returns 0, or -1 with errno EPROTO and the reason in 'errp': then close the
- * connection.
+/* Process bytes that 'rank' sent. Returns 0, or -1 with errno EPROTO and the reason in 'errp': the caller must then
+ * close the connection.
  */
 int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp);
 
-/* The connection of 'rank' is closed: forget its incomplete line, and that it waits in a barrier. A restarted rank
- * begins with init.
+/* The connection of 'rank' is closed: forget its incomplete line, and the barriers that it entered. If the rank starts
+ * again, it begins with the command init.
  */
 void pmi_server_reset (struct pmi_server *s, int rank);
 

@@ -3,9 +3,9 @@
 
 /* pmi_wire.h - parse the lines of the PMI-1 wire protocol of Hydra, Slurm and Flux
  *
- * In both directions a message is one line of words KEY=VALUE, separated by blanks and ended by a newline; the first
- * word is cmd=NAME. The word "value" is the last one and takes the rest of its line, so that a value may contain
- * anything except a newline.
+ * In both directions a message is one line of words KEY=VALUE, separated by blanks and ended by a newline. The first
+ * word is cmd=NAME. A word with the key "value" is the last one and extends to the end of its line, so a value may
+ * contain anything except a newline.
  */
 #ifndef PMI_WIRE_H
 #define PMI_WIRE_H
@@ -16,7 +16,7 @@
 #define PMI_KVSNAME_MAX 256 /* bytes with the NUL, as in the answer to get_maxes */
 #define PMI_KEYLEN_MAX 256
 #define PMI_VALLEN_MAX 1024
-#define PMI_LINE_MAX 2048 /* bytes of a line with its newline: those three and the words around */
+#define PMI_LINE_MAX 2048 /* bytes of a line with its newline: enough for the three values above and the other words */
 
 /* Copy the value of word 'key' of 'line' (no newline) to 'buf'. Returns 0, or -1 with errno set and 'buf' untouched:
  *   ENOENT     there is no such word
@@ -44,7 +44,7 @@ struct pmi_lines {
     char buf[PMI_LINE_MAX];
 };
 
-/* Add bytes from '*data' up to and including the next newline; advances '*data' and lowers '*size' by the bytes taken.
+/* Add bytes from '*data' up to and including the next newline. Advances '*data' and lowers '*size' by the bytes taken.
  * Returns the complete line without its newline, borrowed until the next call; or NULL with errno set:
  *   EAGAIN   all bytes were taken and the line is not complete yet
  *   EPROTO   the line is longer than PMI_LINE_MAX or contains a NUL
