@@ -40,7 +40,7 @@
 #define TOPO_MAX_FANOUT 1048576
 #define TOPO_MINCRIT_FANOUT 1024
 #define TOPO_CUSTOM_BYTES 16777216 /* largest number of bytes of a custom file */
-#define TOPO_LEVELS 512            /* each level nests two JSON values in overlay.topology; readers stop at 2048 */
+#define TOPO_LEVELS 512            /* a level nests two JSON values in overlay.topology; readers stop at 2048 */
 #define TOPO_NAME_SIZE 32          /* bytes, including the final NUL */
 
 struct topo_kind;
@@ -51,10 +51,9 @@ struct topo {
     char name[TOPO_NAME_SIZE];
     /* used by topology.c only */
     const struct topo_kind *kind;
-    uint32_t k;       /* largest number of children: kary: of a rank, mincrit: of rank 0 */
-    uint32_t deepest; /* a rank of the lowest level */
-    uint32_t *
-        parents; /* custom: the parent of each rank; NULL: another shape, where each parent has a lower number than its children */
+    uint32_t k;          /* largest number of children: kary: of a rank, mincrit: of rank 0 */
+    uint32_t deepest;    /* a rank of the lowest level */
+    uint32_t *parents;   /* custom: the parent of each rank; NULL: another shape, which numbers parents first */
     uint32_t *by_parent; /* custom: all ranks except 0, in order of parent, then of rank */
 };
 

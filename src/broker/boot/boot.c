@@ -4,8 +4,8 @@
 /* boot.c - finds out which brokers this process hosts, the size of the instance, and the addresses of parents and
  * children
  *
- * 'own' has the brokers of this process, 'others' the brokers of other processes that they must know, each in order of
- * rank.
+ * 'own' has the brokers of this process. 'others' has the brokers of other processes that a broker here must know. Both
+ * are in order of rank.
  */
 #include "config.h"
 
@@ -31,8 +31,9 @@
 #define ALONE "pass --standalone to be an instance of one"
 
 struct known {
-    struct bizcard card;     /* endpoint "": not known yet */
-    struct bizcard *lineage; /* from this rank up to the root: the ancestors of its children; NULL: not made yet */
+    struct bizcard card; /* endpoint "": not known yet */
+    struct bizcard
+        *lineage; /* bizcards from this rank up to the root, the ancestors of its children; NULL: not made yet */
 };
 
 /* --- methods without an exchange --------------------------------------------------------------------- */
@@ -41,7 +42,7 @@ struct known {
 static void *create_single (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
 {
     *self = (struct boot_self){ .size = conf->size, .processes = 1, .tasks = 1, .one_host = true };
-    return (void *)&boot_single; /* has no data, but must not be NULL */
+    return (void *)&boot_single; /* the method has no data, but NULL would mean an error */
 }
 
 const struct boot_method boot_single = { .name = "single", .create = create_single };
@@ -116,9 +117,9 @@ static int choose_pmix (struct boot_conf *conf, const struct launcher_traces *t,
     return 0;
 }
 
-/* A list of hosts in a file has precedence over traces of a launcher. A launcher with a connection has precedence over
- * one that only left traces, so that idtree start works in any allocation. Without a connection a broker runs alone
- * only if the environment shows that there are no others.
+/* A list of hosts in a file has precedence over a launcher. A launcher with a connection has precedence over a launcher
+ * that only left traces, so that idtree start works in any allocation. Without a list or a connection a broker runs
+ * alone, but only if the environment shows no other tasks.
  */
 static int choose_best (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
 {
@@ -178,7 +179,7 @@ static int compare_known (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A rank of this process, or one that boot_exchange () got. */
+/* Find a rank of this process, or a rank that boot_exchange () got. */
 static struct known *find (const struct boot *b, uint32_t rank)
 {
     struct known key = { .card.rank = rank }, *found;
@@ -189,8 +190,8 @@ static struct known *find (const struct boot *b, uint32_t rank)
     return found;
 }
 
-/* Check that another rank has the same size and topology: with another tree a rank would look for its parent at the
- * wrong rank. Brokers of old versions send no size.
+/* Check that another rank was started with the same size and topology, because with another tree a rank would look for
+ * its parent at the wrong rank. Brokers of old versions send no size.
  */
 static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
 {
@@ -211,7 +212,7 @@ int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEX
     return boot_derive_keys (b->secret, rank, public_key, secret_key, errp);
 }
 
-/* If the method has no secret, random bits are used for this life. */
+/* Make the secret for keys: that of the method, or random bits, which are valid for this life only. */
 static int make_secret (struct boot *b, idt_error_t *errp)
 {
     if (getrandom (b->secret, sizeof (b->secret), 0) != sizeof (b->secret))
@@ -221,7 +222,9 @@ static int make_secret (struct boot *b, idt_error_t *errp)
 
 /* --- this process -------------------------------------------------------------------------------------- */
 
-/* Get the bizcards of an earlier life, for the ranks that other processes know. The others may change. */
+/* Get the bizcards that other processes already have of brokers here. Only for ranks that other processes know: the
+ * bizcards of other ranks may change.
+ */
 static int get_earlier (struct boot *b, idt_error_t *errp)
 {
     for (uint32_t i = 0; b->method->earlier && i < b->count; i++) {
@@ -269,7 +272,7 @@ static uint64_t count_outside (const struct boot *b)
 static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot_self self = { 0 };
-    char name[HOST_NAME_MAX + 2] = ""; /* room for HOST_NAME_MAX bytes; the system may leave out the NUL */
+    char name[HOST_NAME_MAX + 2] = ""; /* HOST_NAME_MAX bytes and a NUL: the system may leave out the NUL */
 
     if (gethostname (name, sizeof (name) - 1) < 0)
         return errprintf (errp, "cannot get the name of this host: %s", strerror (errno));
@@ -366,16 +369,16 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
     struct bizcard *card = &find (b, rank)->card;
 
     assert (is_here (b, rank));
-    if (card->endpoint[0]) /* other processes have the bizcard of an earlier life */
+    if (card->endpoint[0]) /* other processes already have this bizcard */
         return 0;
     if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name, b->size) < 0)
         return errprintf (errp, "malformed public key");
     return b->method->put && plan_is_known (b->plan, rank) ? b->method->put (b->m, card, errp) : 0;
 }
 
-/* Ranks of other processes that ranks here must know; a rank may be in the list several times. */
+/* Ranks of other processes that brokers here must know. A rank may be in the list several times. */
 struct wanted_hosts {
-    uint32_t *rank; /* NULL: they are only counted */
+    uint32_t *rank; /* NULL: the ranks are only counted */
     uint32_t count;
 };
 
@@ -388,7 +391,9 @@ static void want (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
     w->count++;
 }
 
-/* If the parent is here, its ancestors are in the list already. */
+/* Add the children and the ancestors of 'rank'. If the parent is here, the ancestors are left out, because the parent
+ * has added them.
+ */
 static void want_family (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
 {
     uint32_t children = plan_is_known (b->plan, rank) ? topo_child_count (b->topo, rank) : 0;
@@ -415,7 +420,9 @@ static int compare_ranks (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All brokers have sent their bizcards by now: a missing rank was not started, or was started as another rank. */
+/* Get the bizcard of a rank that all brokers must have published by now. If there is no bizcard, the launcher did not
+ * start the rank, or started the broker as another rank.
+ */
 static int get_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
     if (b->method->get (b->m, rank, card, errp) == 0)
@@ -426,8 +433,8 @@ static int get_card (const struct boot *b, uint32_t rank, struct bizcard *card, 
                     b->size);
 }
 
-/* If two brokers were started as the same rank, and the launcher accepted that, the bizcard that others get may be the
- * other one's.
+/* Check for two brokers that were started as the same rank. If the launcher accepted both, other processes may have got
+ * the other broker's bizcard.
  */
 static int check_own (const struct boot *b, idt_error_t *errp)
 {
@@ -481,8 +488,9 @@ static int check_root (const struct boot *b, idt_error_t *errp)
     return is_here (b, 0) ? 0 : check_tree (b, b->own[0].card.rank, &find (b, 0)->card, errp);
 }
 
-/* On a single host the list is the own name repeated. Otherwise it needs the bizcards of all ranks, so only rank 0
- * makes it: else the launcher would get size x size requests.
+/* List the host of each rank. If all brokers are on one host, the list is the name of this host repeated. Otherwise the
+ * list needs the bizcards of all ranks, so only rank 0's process makes it. If all did, the launcher would get size x
+ * size requests.
  */
 static int list_hosts (const struct boot *b, const char *own, struct hostlist **hosts, idt_error_t *errp)
 {
@@ -513,7 +521,7 @@ int boot_exchange (struct boot *b, idt_error_t *errp)
 
 /* --- families ------------------------------------------------------------------------------------- */
 
-/* Fill the lineage of a rank from the bizcards of the ranks here and of the known others. */
+/* Fill the lineage of a rank from the bizcards of ranks here and of the others. */
 static void fill_lineage (const struct boot *b, struct known *k)
 {
     uint32_t rank = k->card.rank;
@@ -566,7 +574,7 @@ int boot_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_er
     return b->method->get (b->m, rank, card, errp);
 }
 
-/* Get the current bizcards of all ranks in a list. NULL with errno set and 'errp' filled; the caller frees them. */
+/* Get the current bizcards of all ranks in a list. The caller frees them. NULL with errno set and 'errp' filled. */
 static struct bizcard *get_again (const struct boot *b, const struct known *list, uint32_t count, idt_error_t *errp)
 {
     struct bizcard *fresh = calloc (count + 1, sizeof (fresh[0]));
@@ -589,7 +597,7 @@ static void take_over (struct known *list, const struct bizcard *fresh, uint32_t
     }
 }
 
-/* Lineages are changed in place, because the brokers here borrow them. */
+/* Fill the existing lineages again, at the same address, because brokers here borrow them. */
 static void fill_lineages (const struct boot *b, struct known *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -597,7 +605,7 @@ static void fill_lineages (const struct boot *b, struct known *list, uint32_t co
             fill_lineage (b, &list[i]);
 }
 
-/* All allocations come before the first change. */
+/* Take over the new bizcards. Memory is allocated before the first change, so that a failure changes nothing. */
 static int renew (struct boot *b, idt_error_t *errp)
 {
     struct bizcard *own = get_again (b, b->own, b->count, errp);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cluster.c - the hosts of a configured instance: one broker for each entry of the list, started by the services of its
- * host, in any order
+/* cluster.c - the hosts of a configured instance: one broker for each entry of the list. The services of each host
+ * start its broker, in any order.
  *
- * All addresses and keys are known in advance. The attributes give the address of each rank, and the key pair of each
- * rank is derived from the secret of the certificate, which is the same on all hosts. So boot waits for no broker, and
- * a broker accepts any of its descendants, even if the descendant's parent has never been up.
+ * All addresses and keys are known in advance. The attributes give the address of each rank. The key pair of each rank
+ * is derived from the secret of the certificate, which is the same on all hosts. So boot waits for no broker, and a
+ * broker accepts any of its descendants, even if the descendant's parent has never been up.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@
 #include "libutil/errprintf.h"
 
 #define PORT_DEFAULT "8060"
-#define RESOLVER_MS 1000 /* for the lookup during a reload, which blocks the brokers */
+#define RESOLVER_MS 1000 /* limit for looking up a name during a reload, which blocks the brokers */
 
 static const char *const names[] = { "cluster.hosts", "cluster.port", "cluster.address", "cluster.interface",
                                      "cluster.certificate" };
@@ -50,8 +50,9 @@ int cluster_define (struct attrs *attrs, idt_error_t *errp)
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-/* The start of the port in "n7:8060" or "[::1]:8060"; NULL: no port, as in "n7", "[::1]" and "::1". The name before it
- * is copied to 'host', without brackets; an IPv6 address is converted to its canonical form.
+/* Find the port in the entry of a host: "8060" in "n7:8060" or "[::1]:8060"; NULL if it has none, like "n7", "[::1]"
+ * and "::1". The part before the port is copied to 'host', without brackets; an IPv6 address is converted to its
+ * canonical form.
  */
 static const char *split_host (const char *name, char host[HOSTLIST_NAME_MAX + 1])
 {
@@ -108,7 +109,7 @@ static int compare_hosts (const void *a, const void *b)
     return order != 0 ? order : x->port - y->port;
 }
 
-/* Two ranks may not have the same host and port: one of them could not listen. */
+/* Check that no two ranks have the same host and port, because one of them could not listen. */
 static int check_hosts (const struct cluster *c, idt_error_t *errp)
 {
     const struct cluster_host **sorted = malloc (c->size * sizeof (struct cluster_host *));
@@ -143,7 +144,7 @@ static int read_hosts (struct cluster *c, struct attrs *attrs, idt_error_t *errp
     const char *hosts = attr_get (attrs, "cluster.hosts", NULL);
     idt_error_t why;
 
-    if (!hosts) /* it was set when this broker started */
+    if (!hosts) /* a broker runs, so the attribute was set when the broker was started */
         return errsetf (errp, EINVAL, "cluster.hosts is missing: it lists the hosts, one broker each");
     if (hostlist_expand (hosts, add_host, c, &why) == 0 && check_hosts (c, &why) == 0)
         return 0;
@@ -274,9 +275,9 @@ int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t 
 
 struct config {
     struct cluster *cluster;
-    struct cluster *before; /* during a reload, until it is settled */
-    uint32_t rank;          /* of this process */
-    const char *own_host;   /* borrowed; NULL: the host's name */
+    struct cluster *before; /* during a reload: the cluster before it, until settle () is called */
+    uint32_t rank;          /* the rank of this process */
+    const char *own_host;   /* borrowed; NULL: use the host's own name */
     bool was_told;          /* the rank was given with --rank */
     uint8_t secret[ZAP_KEY_SIZE];
 };
@@ -295,7 +296,8 @@ static void destroy (void *m)
 
 /* --- this host ----------------------------------------------------------------------------------- */
 
-/* The list may have addresses. Returns whether it has one of this host. */
+/* Find an address of this host in the list, which may have addresses in place of names. Returns whether there is one.
+ */
 static bool find_address (const struct cluster *cluster, uint32_t *rank)
 {
     struct ifaddrs *list = NULL;
@@ -337,7 +339,8 @@ static int choose_rank (struct config *c, const struct boot_conf *conf, idt_erro
     return 0;
 }
 
-/* EPERM becomes EINVAL: a restart does not help, a person must repair the file. */
+/* Read the certificate. EPERM becomes EINVAL, because a restart does not help: an administrator must repair the file.
+ */
 static int read_certificate (struct config *c, idt_error_t *errp)
 {
     int rc = certificate_read (c->cluster->certificate, c->secret, errp);
@@ -391,7 +394,8 @@ static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
     return card_fill (card, rank, endpoint, c->cluster->hosts[rank].name, public_key, "", c->cluster->size);
 }
 
-/* The address of an interface, preferably of IPv4. A name that is not an interface is taken as an address. */
+/* Get the address of an interface, preferably an IPv4 address. If there is no interface 'name', 'name' is the address.
+ */
 static int find_interface (const char *name, char address[RESOLVER_TEXT], idt_error_t *errp)
 {
     struct ifaddrs *list = NULL;
@@ -464,7 +468,7 @@ static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
 }
 
 /* Whether one of the addresses of an endpoint belongs to this host. Waits at most RESOLVER_MS for a name server.
- * Returns -1 with 'errp' filled if no address is known.
+ * Returns 0, or -1 with 'errp' filled if no address is known.
  */
 static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 {
@@ -484,8 +488,9 @@ static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
     return rc;
 }
 
-/* Check that the entry of this rank still is this host, maybe with another name. The host is found by name as at the
- * start; if that fails, or --rank was given, by address.
+/* Check that the entry of this rank in 'other' still is this host, perhaps with another name. This host is looked for
+ * by its name, like at the start. If that fails, or --rank was given, the address of the entry is compared with the
+ * addresses of this host.
  */
 static int check_host (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {

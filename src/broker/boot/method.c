@@ -17,7 +17,7 @@
 #include "libutil/errprintf.h"
 
 #define CHACHA_ROUNDS 20
-#define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
+#define CHACHA_BLOCKS 8 /* blocks of the key stream for each rank */
 
 int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
                       char secret_key[BOOT_KEY_TEXT], idt_error_t *errp)
@@ -48,7 +48,7 @@ int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const 
 
 /* --- as text ---------------------------------------------------------------------------------------- */
 
-/* Whether a byte is written as it is. Separators of fields, and bytes that a launcher may interpret (blanks, quotes, ;
+/* Whether a byte is written unchanged. Separators of fields, and bytes that a launcher may interpret (blanks, quotes, ;
  * and =), are written as %XX.
  */
 static bool is_plain (char c, const char *others)
@@ -56,7 +56,7 @@ static bool is_plain (char c, const char *others)
     return c > ' ' && c <= '~' && c != '%' && !strchr (others, c);
 }
 
-/* Returns the length of the complete result, as snprintf (). */
+/* Returns the length of the complete result, like snprintf (), even if 'buf' is too small. */
 static size_t escape (char *buf, size_t size, const char *s, const char *others)
 {
     size_t n = 0;
@@ -103,7 +103,8 @@ void card_host (char host[CARD_HOST], const char *name)
 int card_encode (char text[CARD_TEXT], const struct bizcard *card, idt_error_t *errp)
 {
     static const char others[] = ",;=\"'\\";
-    size_t n = 0, size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* space for the first two fields */
+    size_t n = 0,
+           size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* without the space for the other fields */
 
     n += escape (text, size, card->endpoint, others);
     if (n + 1 < size)
@@ -144,7 +145,7 @@ static bool is_host (const char *name)
     return *name != '\0';
 }
 
-/* Take the next field and undo its escapes. */
+/* Take the next field from '*rest', and replace its %XX. */
 static int take (char **rest, char *buf, size_t size)
 {
     char *field = strsep (rest, ",");

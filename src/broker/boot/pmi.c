@@ -3,13 +3,13 @@
 
 /* pmi.c - brokers started by a launcher that speaks PMI-1 at a file descriptor: idtree start, Hydra, Slurm, Flux
  *
- * The key-value space of idtree's launcher has a name that begins with "idtree-". Only that launcher is asked for two
+ * The key-value space of idtree's launcher has a name that begins with "idtree-". Only this launcher is asked for two
  * more values:
  *
- *   idtree.instance  "SIZE,PROCESSES": the ranks of PMI are processes; without it each is one broker
+ *   idtree.instance  "SIZE,PROCESSES": the ranks of PMI are processes; without this value each is one broker
  *   idtree.secret    secret of the process that asks, in Z85, the same in each life
  *
- * It also keeps the bizcards, idtree.bizcard.RANK, of dead brokers.
+ * This launcher also keeps the bizcards of dead brokers (idtree.bizcard.RANK).
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ struct pmi {
     bool ours; /* the launcher is idtree's */
 };
 
-/* Get the number of brokers and processes. */
+/* Get the number of brokers and of processes. */
 static int get_instance (struct pmi *p, struct boot_self *self, idt_error_t *errp)
 {
     char text[CARD_TEXT];
@@ -44,7 +44,7 @@ static int get_instance (struct pmi *p, struct boot_self *self, idt_error_t *err
     return 0;
 }
 
-/* PMI_process_mapping: "(vector,(0,1,N))" means that all ranks are on one node. */
+/* Whether all ranks are on one node. PMI_process_mapping is then "(vector,(0,1,N))". */
 static bool is_one_host (struct pmi *p)
 {
     char text[CARD_TEXT];
@@ -79,7 +79,7 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
     };
     p->ours = strncmp (pmi_client_kvsname (p->client), "idtree-", 7) == 0;
     self->whole = !p->ours;
-    if (p->ours) /* idtree's launcher detects late processes itself */
+    if (p->ours) /* this launcher itself detects processes that do not join in time */
         pmi_client_set_deadline (p->client, 0);
     self->one_host = is_one_host (p);
     if (p->ours && get_instance (p, self, errp) < 0)
@@ -90,7 +90,7 @@ error:
     return NULL;
 }
 
-/* The first request for the secret makes idtree's launcher start the other processes. */
+/* Get the secret. When idtree's launcher gets the first request for it, this launcher starts the other processes. */
 static int get_secret (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp)
 {
     struct pmi *p = m;
@@ -157,7 +157,7 @@ static void ready (void *m)
     pmi_client_finalize (p->client, NULL);
 }
 
-/* idtree's launcher detects the end of this process itself. */
+/* Abort, unless the launcher is idtree's, which itself detects that this process ends. */
 static void end_all (void *m, int exit_code)
 {
     struct pmi *p = m;

@@ -3,12 +3,12 @@
 
 /* pmix.c - brokers started by a launcher that speaks PMIx: mpirun of Open MPI, prterun, srun --mpi=pmix
  *
- * A task is a broker. libpmix is loaded only when it is needed, so other brokers run without it. It reads the
+ * A task is a broker. libpmix is loaded only when it is needed, so other brokers run without it. libpmix reads the
  * environment itself, has a thread of its own, and stays loaded until the process ends.
  *
- * Some of its calls wait for other tasks or for a server, and not all servers respect a time limit. So each call runs
- * in a thread. At the deadline the thread is left behind, with all memory that it may still use; the process ends soon
- * after that.
+ * Some calls of libpmix wait for other tasks or for a server, and not all servers respect a time limit. So each call
+ * runs in a thread. If the call has not returned at the deadline, the thread is left behind, with all memory that it
+ * may still use. The process ends soon after that.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@ struct pmix {
     __typeof__ (PMIx_Error_string) *Error_string;
 
     uint64_t deadline_ms; /* 0: none */
-    int exit_code;        /* exit code of all tasks when this one aborts */
+    int exit_code;        /* exit code for all tasks when this task aborts them */
     pmix_proc_t self;
     uint32_t size;
     bool stuck; /* a call was left behind and may still use this object */
@@ -99,7 +99,7 @@ static void *call_main (void *arg)
     return NULL;
 }
 
-/* Returns whether the call has finished in time. */
+/* Whether the call has returned by 'deadline_ms' (0: no limit). */
 static bool wait_for_call (struct call *c, uint64_t deadline_ms)
 {
     struct timespec until = { .tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000 };
@@ -115,7 +115,9 @@ static bool wait_for_call (struct call *c, uint64_t deadline_ms)
     return over;
 }
 
-/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (not found), EPROTO, ENOMEM or EAGAIN and 'errp' filled. */
+/* Make a call in a thread. Returns 0, or -1 with errno ETIMEDOUT, ENOENT (not found), EPROTO, ENOMEM or EAGAIN and
+ * 'errp' filled.
+ */
 static int call (struct pmix *p, const char *what, pmix_status_t (*fn) (struct pmix *p), idt_error_t *errp)
 {
     struct call *c = call_create (p, fn);
@@ -151,13 +153,16 @@ static pmix_status_t get_fn (struct pmix *p)
     return p->Get (&p->of, p->key, NULL, 0, &p->value);
 }
 
-/* All ranks have published their bizcards before the first is read, so a server without it need not wait for it. */
+/* Get a bizcard. All ranks have published theirs before, so a server that does not have the bizcard need not wait for
+ * it.
+ */
 static pmix_status_t get_card_fn (struct pmix *p)
 {
     pmix_info_t immediate = { .key = PMIX_IMMEDIATE, .value = { .type = PMIX_BOOL, .data.flag = true } };
     pmix_status_t status = p->Get (&p->of, p->key, &immediate, 1, &p->value);
 
-    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND : status; /* PMIx 5 waits nevertheless */
+    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND
+                                      : status; /* PMIX_IMMEDIATE does not keep PMIx 5 from waiting */
 }
 
 static pmix_status_t put_fn (struct pmix *p)
@@ -187,8 +192,8 @@ static pmix_status_t abort_fn (struct pmix *p)
 
 /* --- the library ------------------------------------------------------------------------------------ */
 
-/* libpmix uses libevent. libev, which is already loaded, exports functions of the same names; RTLD_DEEPBIND keeps
- * libpmix from finding these first.
+/* Load libpmix. It uses libevent, and libev, which is already loaded, exports functions of the same names. With
+ * RTLD_DEEPBIND libpmix finds those of libevent first.
  */
 static int load (struct pmix *p, idt_error_t *errp)
 {
@@ -216,7 +221,7 @@ static int load (struct pmix *p, idt_error_t *errp)
 
 /* --- this task -------------------------------------------------------------------------------------- */
 
-/* Get a number that describes the whole job. */
+/* Get a number that the server keeps for the whole job. */
 static int get_number (struct pmix *p, const char *key, uint32_t *n, idt_error_t *errp)
 {
     p->of = p->self;
@@ -232,7 +237,9 @@ static int get_number (struct pmix *p, const char *key, uint32_t *n, idt_error_t
     return 0;
 }
 
-/* Connect to the server. libpmix without a server may report a job of one task, so the identity is compared. */
+/* Connect to the server. If libpmix finds no server, it may report a job of one task, so the identity is compared with
+ * the environment.
+ */
 static int meet_server (struct pmix *p, const struct boot_conf *conf, idt_error_t *errp)
 {
     idt_error_t err;
@@ -338,7 +345,7 @@ static void ready (void *m)
     call (p, "finalize", finalize_fn, NULL);
 }
 
-/* Works even if an earlier call was left behind. */
+/* Abort all tasks. Works even if an earlier call was left behind. */
 static void end_all (void *m, int exit_code)
 {
     struct pmix *p = m;

@@ -16,21 +16,21 @@
 #define SLURM_CURE "srun --mpi=pmi2 or srun --mpi=pmix"
 #define PMIX_CURE "mpirun of Open MPI, prterun or srun --mpi=pmix"
 
-/* The meaning of the value of a variable. */
+/* What the value of a variable means. */
 enum kind {
-    TASKS,     /* the number of tasks */
-    ALLOCATED, /* tasks that fit into the allocation; a launcher in it may start more than 1 */
-    SOME,      /* the number of some tasks, as of those on this host; at 1 there may be others */
-    RANK,      /* the number of this task, from 0; at 0 there may be others */
-    RANK_1,    /* the same, from 1 */
-    OF_JOB,    /* the same, from 0; a batch script without a launcher has 0, too */
-    OF_JOB_1,  /* the same, from 1; a batch script has 1 */
-    TASK,      /* a launcher exists */
+    TASKS,     /* number of all tasks */
+    ALLOCATED, /* number of tasks that fit into the allocation; a launcher in it may start more than 1 */
+    SOME,      /* number of some tasks, for example on this host; if it is 1 there may be others */
+    RANK,      /* number of this task, counted from 0; if it is 0 there may be others */
+    RANK_1,    /* number of this task, counted from 1 */
+    OF_JOB,    /* number of this task, counted from 0; a batch script without a launcher also has 0 */
+    OF_JOB_1,  /* number of this task, counted from 1; a batch script without a launcher also has 1 */
+    TASK,      /* no number, but there is a launcher */
 };
 
 /* All variables that launchers set for their tasks, except variables that users also set for launchers. A batch system
- * runs a script once, no matter how many slots it has, so variables that count slots (PBS_NP, LSB_DJOB_NUMPROC) are not
- * here.
+ * runs a script once, no matter how many slots the script has, so variables that count slots (PBS_NP, LSB_DJOB_NUMPROC)
+ * are not in this table.
  */
 static const struct {
     const char *name;
@@ -50,10 +50,10 @@ static const struct {
     { "MPI_NRANKS", PMI_CURE, TASKS },
     { "PALS_SIZE", PMI_CURE, TASKS },
 
-    { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh with tasks that connect to a port */
+    { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh, if tasks connect to a port */
     { "PMI_PORT", HYDRA_CURE, TASK },
     { "PMI_RANK", PMI_CURE, RANK },
-    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* Cray, with the following ones */
+    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* Cray, together with those that follow */
     { "PMI_LOCAL_RANK", PMI_CURE, RANK },
     { "PMI_CONTROL_PORT", PMI_CURE, TASK },
     { "PMI_SHARED_SECRET", PMI_CURE, TASK },
@@ -77,7 +77,7 @@ static const struct {
     { "OMPI_COMM_WORLD_LOCAL_SIZE", PMIX_CURE, SOME },
     { "OMPI_COMM_WORLD_LOCAL_RANK", PMIX_CURE, RANK },
     { "OMPI_COMM_WORLD_NODE_RANK", PMIX_CURE, RANK },
-    { "OMPI_MCA_orte_ess_num_procs", PMIX_CURE, SOME }, /* Open MPI 4; its daemons have it, too */
+    { "OMPI_MCA_orte_ess_num_procs", PMIX_CURE, SOME }, /* Open MPI 4; its daemons also have this variable */
     { "OMPI_MCA_ess_base_vpid", PMIX_CURE, RANK },
     { "JSM_NAMESPACE_RANK", PMIX_CURE, RANK },
     { "JSM_NAMESPACE_LOCAL_SIZE", PMIX_CURE, SOME },
@@ -110,7 +110,9 @@ static const struct {
     { "PBS_VNODENUM", PMI_CURE, OF_JOB },
 };
 
-/* Further variables of a single task that say nothing about other tasks; * at the end: all names with this prefix. */
+/* Further variables that identify a task and say nothing about other tasks. * at the end means all names with this
+ * prefix.
+ */
 static const char *const names[] = {
     "PMI_*",           "PMIX_*",      "OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_SIZE", "MV2_COMM_WORLD_*", "MVP_COMM_WORLD_*",
     "JSM_NAMESPACE_*", "FLUX_TASK_*", "SLURM_TASK_PID",    "SLURM_GTIDS",        "ALPS_APP_*",
@@ -125,7 +127,7 @@ static bool has_name (const char *entry, const char *name)
     return strncmp (entry, name, len) == 0 && (name[len] == '*' || entry[len] == '=');
 }
 
-/* The entry with this name; NULL: none. */
+/* The entry with this name; NULL: there is none. */
 static const char *find (char *const *env, const char *name)
 {
     for (; *env; env++)
@@ -141,7 +143,7 @@ static const char *value (char *const *env, const char *name)
     return entry ? strchr (entry, '=') + 1 : NULL;
 }
 
-/* Whether a value means that there are several tasks. */
+/* Whether 'n' means that there are several tasks. */
 static bool says_many (enum kind kind, uint64_t n)
 {
     switch (kind) {
@@ -159,13 +161,15 @@ static bool says_many (enum kind kind, uint64_t n)
     }
 }
 
-/* Whether the variable comes from a launcher even if its value is no number, or does not mean several tasks. */
+/* Whether the variable shows that there is a launcher, even if its value is not a number or does not mean several
+ * tasks.
+ */
 static bool is_of_launcher (enum kind kind)
 {
     return kind != ALLOCATED && kind != OF_JOB && kind != OF_JOB_1;
 }
 
-/* Evaluate a variable. An empty value counts as not set. */
+/* Evaluate an entry. An empty value counts as not set. */
 static void note (struct launcher_traces *t, const char *entry, size_t i)
 {
     const char *text = strchr (entry, '=') + 1;

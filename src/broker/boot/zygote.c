@@ -5,8 +5,8 @@
  *
  *     launcher --exec--> zygote --fork--> intermediate --fork--> broker
  *
- * The intermediate process sends the broker's pid to the launcher and exits, so that the broker becomes a child of the
- * nearest subreaper, the launcher.
+ * The intermediate process sends the broker's pid to the launcher and exits. The broker then becomes a child of its
+ * nearest ancestor that is a subreaper, the launcher.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
-#define ANSWER_MS 30000 /* ms; a machine that cannot fork twice in this time cannot run an instance */
+#define ANSWER_MS 30000 /* ms; a machine that cannot fork twice within this time cannot run an instance */
 
 /* --- orders, each with a descriptor --------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static int send_order (int fd, const struct zygote_order *order, int pmi_fd)
     return sendmsg (fd, &msg, MSG_NOSIGNAL) == sizeof (*order) ? 0 : -1;
 }
 
-/* Returns the descriptor that came with the order, or -1 when the connection has ended. */
+/* Returns the descriptor that came with the order, or -1 if the connection has ended or the order is malformed. */
 static int receive_order (int fd, struct zygote_order *order)
 {
     union passed passed;
@@ -110,8 +110,8 @@ static void set_number (const char *name, long n)
         _exit (1);
 }
 
-/* Become the requested process. PR_SET_PDEATHSIG is set after the launcher has become the parent, because it applies to
- * the parent at the time of its call.
+/* Become the requested process. PR_SET_PDEATHSIG applies to the parent at the time of the call, so it is set after the
+ * launcher has become the parent.
  */
 static void settle (const struct zygote_order *order, int pmi_fd, pid_t between)
 {
@@ -127,7 +127,7 @@ static void settle (const struct zygote_order *order, int pmi_fd, pid_t between)
     unsetenv (ZYGOTE_VARIABLE);
 }
 
-/* In the intermediate process: fork the broker. Returns in the broker only. */
+/* In the intermediate process: fork the broker. This returns only in the broker. */
 static void split (int fd, const struct zygote_order *order, int pmi_fd)
 {
     pid_t between = getpid (), pid = fork ();
