@@ -4,8 +4,8 @@
 /* compressor.c - the compressor service: start, end, options, the timer, the table of topics, figures
  *
  * The module runs in a thread, because converting many ids and reading the stored documents take longer than a broker's
- * reactor may be blocked. It does not block, except at rank 0 for the disk at start and end, so the modules of all
- * brokers of a process share one thread.
+ * reactor may be blocked. Only the module of rank 0 ever blocks: it waits for the disk when it starts and when it ends.
+ * So the modules of all brokers of a process share one thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ static int read_options (idt_t *h, struct compressor_options *o, idt_error_t *er
                                    errp);
 }
 
-/* All sessions of this rank end here. Ranges that were announced before may still be ordered. */
+/* End the service, and with it all sessions of this rank. Rank 0 may still order ranges that were announced before. */
 static void service_destroy (struct compressor *sv)
 {
     int saved = errno;
@@ -203,7 +203,9 @@ static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_err
             errprintf (errp, "cannot start: %s", strerror (errno));
         goto error;
     }
-    /* Requests on a connection are handled in order, so the subscription takes effect before any later request. */
+    /* The broker handles the requests of a connection in order, so it subscribes this module before it handles any
+     * later request.
+     */
     idt_future_destroy (idt_event_subscribe (h, "event.lost"));
     *ctx = sv;
     return 0;

@@ -3,19 +3,21 @@
 
 /* document.c - a document that is open on this rank
  *
- * The first document subscribes to events, for all documents. Then each one joins: rank 0 answers with the stored form
- * before it publishes later ranges, so no range is missed. Every later event ends in document_turn (), which does what
- * is due and may destroy the document; its caller must not use the document afterwards.
+ * The first document subscribes to the events of all documents. Then each document joins. Rank 0 answers with the
+ * stored form before it publishes later ranges, so no range is missed. All further callbacks end in document_turn (),
+ * which does the work that is due and may destroy the document. So the caller of document_turn () must not use the
+ * document afterwards.
  *
  * Requests to open or close a document are answered within compressor.timeout. A session that could not be closed stays
  * open.
  *
- * If the replica reports that ranges are missing (after a gap, event.lost, or a newer number in an answer), they are
- * fetched from rank 0. A fetch or announcement that fails is repeated after a pause, as long as the document is open.
+ * Ranges may be missing after a gap in the events, after event.lost, or if an answer names a newer range. If the
+ * replica reports missing ranges, this rank fetches them from rank 0. A fetch or an announcement that fails is repeated
+ * after a pause, as long as the document is open.
  *
- * Each request to rank 0 contains a digest of the history that was finalized here, and each event contains one, too. An
- * event that does not continue this history is not applied; instead rank 0 is asked, which compares the digests
- * (root/tasks.c). While rank 0 refuses the document no ids are made in it.
+ * Each request to rank 0 contains a digest of the history that this rank has finalized. Each event contains a digest,
+ * too. An event that does not continue this rank's history is not applied. Instead this rank asks rank 0, which
+ * compares the digests (root/tasks.c). While rank 0 refuses the document, no ids are made in it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +37,7 @@ static void document_turn (struct document *doc);
 
 /* --- pauses --------------------------------------------------------------------------------------------- */
 
-/* Begin a pause, twice as long as the last. */
+/* Begin a pause, twice as long as the last one, up to PAUSE_MAX_MS. */
 static void document_pause (struct document *doc, struct pause *pause)
 {
     pause->last_ms = pause->last_ms == 0 ? SERVICE_PAUSE_MS : 2 * pause->last_ms;
@@ -53,7 +55,9 @@ static void document_resume (struct pause *pause)
 
 /* --- end ------------------------------------------------------------------------------------------------ */
 
-/* Waiting requests are answered with the error; with errnum 0, closers are answered with success. */
+/* Answer all waiting requests with the error, and destroy the document. With errnum 0, requests to close the document
+ * are answered with success.
+ */
 static void document_destroy (struct document *doc, int errnum, const char *text)
 {
     assert (doc->service->ndocuments > 0);
@@ -96,8 +100,8 @@ static void pause_fetch (struct document *doc)
     document_pause (doc, &doc->missing);
 }
 
-/* Rank 0 and this rank disagree about final ids. Rank 0 is asked again after a pause, because an operator may restore
- * the right copy.
+/* Rank 0 and this rank disagree about final ids. Ask rank 0 again after a pause, because an operator may restore the
+ * right copy meanwhile.
  */
 static void refuse (struct document *doc, const char *text)
 {
@@ -110,8 +114,8 @@ static void refuse (struct document *doc, const char *text)
 
 /* --- fetch ---------------------------------------------------------------------------------------------- */
 
-/* Send the request that the session needs now. If the join creates the document, its owner is the user who opens it,
- * so the request carries that user. Returns NULL with errno set.
+/* Send the request that the session needs now. A join carries the user who opened the document here: if rank 0 creates
+ * the document, it belongs to that user. Returns NULL with errno set.
  */
 static idt_future_t *document_ask (struct document *doc)
 {
@@ -140,7 +144,9 @@ static void count_taken (struct document *doc)
     doc->session.ranges = doc->session.forms = 0;
 }
 
-/* Apply an answer of rank 0. Returns 0, or -1 with errno set: the errno of the answer, or as by docsession_take (). */
+/* Apply an answer of rank 0. Returns 0, or -1 with errno set. If rank 0 answered with an error, errno is that error;
+ * otherwise it is as docsession_take () sets it.
+ */
 static int document_take (struct document *doc, idt_future_t *f)
 {
     idt_error_t error;
@@ -156,13 +162,14 @@ static int document_take (struct document *doc, idt_future_t *f)
     return rc;
 }
 
-/* Why an answer ends the session: an error of rank 0, or the answer is for another document. */
+/* Why an answer ends the session: rank 0 answered with an error, or the answer is for another document. */
 static const char *why_gone (const idt_future_t *f)
 {
     return idt_future_errnum (f) ? idt_future_error (f) : "another document has its name now";
 }
 
-/* Handle the result of a fetch: rc 0, or -1 with errno set. 'before' is the number of the last range before the fetch.
+/* Handle the result of a fetch. 'rc' is 0, or -1 with errno set. 'before' is the number of the last range before the
+ * fetch.
  */
 static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t before)
 {
@@ -186,8 +193,8 @@ static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t be
     document_turn (doc);
 }
 
-/* The document was renamed; 'before' is its old name. Sessions of other documents under the new name ask rank 0 for
- * theirs.
+/* The document was renamed from 'before'. Sessions of other documents that have the new name ask rank 0 for their own
+ * new name.
  */
 static void document_renamed (struct document *doc, const char *before)
 {
@@ -239,7 +246,9 @@ static void pause_announcing (struct document *doc)
     document_pause (doc, &doc->announcing);
 }
 
-/* Rank 0 refused for now: requests that wait get the reason, and the announcement is repeated after a pause. */
+/* Rank 0 refused the announcement for now. Give the reason to the requests that wait. The caller repeats the
+ * announcement after a pause.
+ */
 static void tell_reason (struct document *doc, const struct range_relay_result *result)
 {
     finals_fail (doc, UINT64_MAX, result->errnum, result->text);
@@ -408,7 +417,8 @@ static void hear (struct document *doc, const idt_msg_t *msg, const json_t *even
     document_turn (doc);
 }
 
-/* An event with the name of a document may be for another document: of an earlier or later instance, or a deleted one.
+/* Apply an event to the documents of its name. The event may still be for another document: for one of an earlier or
+ * later instance, or for one that was deleted. docsession_hear () finds out.
  */
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -434,8 +444,9 @@ void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- which document ----------------------------------------------------------------------------------------- */
 
-/* Find a document by its name. If two have the name, one was renamed, and either its session does not know yet or is
- * broken. The broken one is returned: the requester may mean it, and gets its error until that session is closed.
+/* Find a document by its name. Two documents may have the name, because one of them was renamed: its session was not
+ * notified yet, or is broken. In that case the broken one is returned, because the requester may mean that one. The
+ * requester gets its error until the broken session is closed.
  */
 static struct document *find_name (struct compressor *sv, const char *name)
 {
@@ -448,7 +459,7 @@ static struct document *find_name (struct compressor *sv, const char *name)
     return found;
 }
 
-/* The session, other than 'other' (may be NULL), that has joined the document with this UUID. */
+/* The session, other than 'other' (may be NULL), that has joined the document with UUID 'uuid'. */
 static struct document *find_uuid (struct compressor *sv, const char *uuid, const struct document *other)
 {
     struct document *doc;
@@ -487,8 +498,8 @@ static void opened (struct document *doc)
     document_turn (doc);
 }
 
-/* 'doc' turns out to be the document that 'twin' has open under its earlier name. A rank has one session per document,
- * so 'doc' ends.
+/* Destroy 'doc', because it turned out to be the document that 'twin' has open under an earlier name. A rank has only
+ * one session per document.
  */
 static void give_way (struct document *doc, struct document *twin)
 {
@@ -503,7 +514,7 @@ static void give_way (struct document *doc, struct document *twin)
 
 static void joined_cb (idt_future_t *f, void *arg);
 
-/* Wait for the response to a request of opening; f NULL: it could not be sent. */
+/* Wait for the response to a request that opening needs. If 'f' is NULL, the request could not be sent. */
 static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
 {
     doc->opening = f;
@@ -511,13 +522,15 @@ static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
         document_destroy (doc, errno, NULL);
 }
 
-/* Request the stored form, or its next piece. */
+/* Request the stored form, or the next piece of it. */
 static void join (struct document *doc)
 {
     expect (doc, document_ask (doc), joined_cb);
 }
 
-/* If rank 0 no longer keeps the form whose pieces were being read, start with the newest form. */
+/* Handle an answer to a join. If it is EAGAIN between two pieces, rank 0 no longer keeps the form that was being read.
+ * Then reading starts again with the newest form.
+ */
 static void joined_cb (idt_future_t *f, void *arg)
 {
     struct document *doc = arg;
@@ -577,8 +590,8 @@ static struct document *document_create (struct compressor *sv, const char *name
     return doc;
 }
 
-/* The first document subscribes for all, because a rank may have more documents than a broker grants subscriptions. The
- * join is sent after the subscription, and is handled after it.
+/* The first document subscribes for all documents, because a rank may have more documents than a broker grants
+ * subscriptions. The join is sent after the subscription, and the broker handles it after the subscription.
  */
 static void begin_opening (struct document *doc)
 {

@@ -169,9 +169,9 @@ json_t *finals_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, 
     return json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs", o);
 }
 
-/* Append the final ids of the local ids id, id - 1, ... to 'list'. Final ids rise by one, or by more where a new
- * cluster begins. So the final ids are consecutive if and only if the last one is the first one plus count - 1;
- * otherwise the two halves are appended.
+/* Append the final ids of the local ids id, id - 1, ... to 'list'. From one local id to the next the final id rises by
+ * one, or by more where a new cluster begins. So the final ids are consecutive if and only if the last one is the first
+ * one plus count - 1. If they are not consecutive, the two halves are appended separately.
  */
 static int append_final (const struct idcomp *c, struct idruns *list, int64_t id, int64_t count)
 {
@@ -235,8 +235,8 @@ void finals_await (struct document *doc, const idt_msg_t *msg, const struct idco
 
 /* --- ranges on their way up -------------------------------------------------------------------------------
  *
- * They are sent in one request at a time, with all ranges that arrived meanwhile. Rank 0 sends the request to itself,
- * so that all ranges are ordered in the same way.
+ * One request at a time is sent, with all ranges that arrived while the request before was under way. Rank 0 sends the
+ * request to itself, so that all ranges are ordered in the same way.
  */
 
 /* A request whose elements the relay holds. */
@@ -245,7 +245,7 @@ struct submit_asked {
     struct compressor *service;
     const idt_msg_t *msg; /* NULL: the client has gone */
     bool is_order;        /* from a child broker: answered with a result for each element */
-    size_t left;          /* elements that are not answered yet */
+    size_t left;          /* elements that have no result yet */
     json_t *results;
 };
 
@@ -257,14 +257,16 @@ static json_t *pack_result (const struct range_relay_result *result)
                       result->text ? result->text : strerror (result->errnum));
 }
 
-/* If memory for one result is short, the request is answered with an error. */
+/* Store the result of an element. If memory is short, the results are spoiled, and the request is answered with an
+ * error.
+ */
 static void set_result (struct submit_asked *asked, size_t index, json_t *result)
 {
     if (json_array_set_new (asked->results, index, result) < 0)
         json_spoil (&asked->results);
 }
 
-/* An element was answered. With the last one, the request is answered. */
+/* Take the result of an element. When the last element has its result, the request is answered. */
 static void answer_element (void *arg, size_t index, const struct range_relay_result *result)
 {
     struct submit_asked *asked = arg;
@@ -307,7 +309,9 @@ static struct submit_asked *asked_create (struct compressor *sv, const idt_msg_t
     return asked;
 }
 
-/* Pass an element to the relay. If the relay refuses it, it is answered like an element that failed later. */
+/* Pass an element to the relay. If the relay refuses the element, the element gets a result with an error, like one
+ * that fails later.
+ */
 static void add_element (struct compressor *sv, struct submit_asked *asked, size_t index, const json_t *element)
 {
     struct range_relay_element e = { .reply = answer_element,
@@ -445,7 +449,7 @@ static void pause_order (struct compressor *sv)
     service_arm (sv);
 }
 
-/* 'order' stays set until all elements are answered, so that nothing is sent meanwhile. */
+/* 'order' stays set until all elements have their results, so that no other request is sent meanwhile. */
 static void ordered_cb (idt_future_t *f, void *arg)
 {
     struct compressor *sv = arg;

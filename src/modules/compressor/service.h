@@ -9,8 +9,8 @@
  *   service.c     time, answers, requests to rank 0, ranges on their way up
  *   root/         rank 0: root/private.h
  *
- * compressor.c calls all other files, and none of them calls it. methods.c calls document.c. All call service.c, which
- * calls none of them.
+ * compressor.c calls all other files, and no file calls compressor.c. methods.c calls document.c. All files call
+ * service.c, and service.c calls no other file.
  */
 #ifndef COMPRESSOR_SERVICE_H
 #define COMPRESSOR_SERVICE_H
@@ -39,19 +39,19 @@ struct compressor_options {
     uint32_t max_documents;
     uint32_t max_count;   /* the most ids of a request */
     uint32_t max_waiting; /* the most waiting ranges at a rank, and requests at rank 0 */
-    uint32_t compact;     /* ranges that are stored before the form is written again */
+    uint32_t compact;     /* number of stored ranges after which the form is written again */
     uint64_t timeout_ms;
     struct orderer_limits limits;
     const char *statedir; /* borrowed; rank 0 only */
 };
 
 struct service_counters {
-    uint64_t generated; /* ids */
-    uint64_t applied;   /* ranges */
-    uint64_t events;    /* received */
-    uint64_t fetches;   /* sent */
+    uint64_t generated; /* ids made */
+    uint64_t applied;   /* ranges applied */
+    uint64_t events;    /* events received */
+    uint64_t fetches;   /* fetches sent */
     uint64_t loads;     /* stored forms loaded */
-    uint64_t orders;    /* sent up */
+    uint64_t orders;    /* requests with ranges that were sent up */
     uint64_t orders_failed;
 };
 
@@ -68,7 +68,7 @@ struct compressor {
 
     struct range_relay *relay;
     idt_future_t *order;              /* the request under way, or NULL */
-    bool order_paused;                /* ends with the timer */
+    bool order_paused;                /* until the timer fires */
     LIST_HEAD (, submit_asked) asked; /* requests whose elements the relay holds */
 
     struct document_root *root; /* rank 0 only */
@@ -91,20 +91,20 @@ struct document {
     struct idt_cred opener; /* the first user who opened it */
     struct fifo openers;
     struct fifo closers;
-    uint64_t deadline_ms;                 /* deadline of openers, or of closers */
+    uint64_t deadline_ms;                 /* when the openers, or the closers, are answered with an error */
     TAILQ_HEAD (, document_final) finals; /* in order of the ids that they wait for */
     uint32_t nfinals;
     idt_future_t *opening; /* a subscription, then joins */
     idt_future_t *fetching;
     struct range_relay_element *announced; /* the announced range that the relay holds, or NULL */
-    struct pause announcing;               /* ends with the timer */
+    struct pause announcing;               /* pause after a failed announcement */
     struct pause missing;
     char refused[sizeof (((idt_error_t *)0)->text)]; /* why rank 0 refuses the document at present; "": it does not */
 };
 
 /* --- time, answers and requests: service.c -------------------------------------------------------------- */
 
-/* Run the timer after SERVICE_PAUSE_MS, which retries all that is paused. */
+/* Start the timer, unless it runs. After SERVICE_PAUSE_MS it retries the paused work that is due. */
 void service_arm (struct compressor *sv);
 
 /* Like module_respond_error (), but maps errors of the id compressor to errno values. */
@@ -113,28 +113,29 @@ void service_respond_error (struct compressor *sv, const idt_msg_t *msg, int err
 /* Answer all requests in a queue with the same string or error, and drop the references to them. */
 void service_respond_all (struct compressor *sv, struct fifo *q, int errnum, const char *s);
 
-/* Add a request to a queue, with a reference. Returns 0, or -1 if it was answered with an error instead: EAGAIN if
- * compressor.max-waiting requests wait already.
+/* Add a request to a queue, and take a reference to it. Returns 0. If the request cannot be added, it is answered with
+ * an error, and -1 is returned. The error is EAGAIN if compressor.max-waiting requests wait already.
  */
 int service_queue (struct compressor *sv, struct fifo *q, const idt_msg_t *msg);
 
-/* Drop the requests of the client that 'disconnect' names from a queue. */
+/* Drop from a queue the requests of the client that 'disconnect' names. */
 void compressor_forget (struct fifo *q, const idt_msg_t *disconnect);
 
 /* Call 'cb' when 'f' is fulfilled, or after compressor.timeout. 'f' is taken over; NULL means that the request could
- * not be sent. 'cb' must end with upcall_destroy (). A reference to 'msg' (may be NULL) is kept until then. Returns 0,
- * or -1 with errno set, and 'cb' is not called.
+ * not be sent. 'cb' must end with upcall_destroy (). A reference to 'msg' (may be NULL) is kept until then. Returns 0.
+ * If it fails, it returns -1 with errno set, and 'cb' is not called.
  */
 int service_upcall (struct compressor *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
 
-/* The error text of a failed future: the text of rank 0, or that rank 0 did not answer or has no compressor. Borrowed.
+/* The error text of a failed future. It is the text of rank 0, or says that rank 0 did not answer or has no compressor.
+ * Borrowed.
  */
 const char *service_future_error (const idt_future_t *f);
 
-/* Forward a request to rank 0 with its user, and forward the response. */
+/* Forward a request to rank 0 with the user who sent it, and forward the response. */
 void service_pass_on (struct compressor *sv, const idt_msg_t *msg);
 
-/* Forget the forwarded requests of a client that has gone. */
+/* Drop the forwarded requests of the client that 'disconnect' names. */
 void service_forget_ups (struct compressor *sv, const idt_msg_t *disconnect);
 
 /* --- ranges on their way up: service.c ------------------------------------------------------------------ */
@@ -142,14 +143,17 @@ void service_forget_ups (struct compressor *sv, const idt_msg_t *disconnect);
 void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void uplink_order (struct compressor *sv, const idt_msg_t *msg); /* below rank 0 */
 
-/* Send waiting elements, if no request is under way. / End the pause, and answer elements that are too late. */
+/* submit_turn () sends waiting elements, if no request is under way. uplink_tick () ends the pause, and answers
+ * elements whose deadline is over.
+ */
 void submit_turn (struct compressor *sv);
 void uplink_tick (struct compressor *sv);
 
-/* The number of requests for submit and order that are not answered yet. */
+/* The number of submit and order requests that are not answered yet. */
 size_t uplink_asked (const struct compressor *sv);
 
-/* Do not answer a client that has gone. Its ranges are ordered all the same. */
+/* Let the requests of the client that 'disconnect' names end without an answer. Their ranges are ordered all the same.
+ */
 void uplink_forget (struct compressor *sv, const idt_msg_t *disconnect);
 
 /* --- requests for final ids, which are answered when the range with these ids is ordered: service.c ------- */
@@ -157,13 +161,13 @@ void uplink_forget (struct compressor *sv, const idt_msg_t *disconnect);
 /* Keep a request until its ids are final. If it cannot be kept, it is answered with an error. */
 void finals_await (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns);
 
-/* Answer the requests whose ids are final. */
+/* Answer the requests whose ids are all final. */
 void finals_answer (struct document *doc);
 
 /* Fail the requests whose deadline is at or before 'now_ms'; UINT64_MAX: all. */
 void finals_fail (struct document *doc, uint64_t now_ms, int errnum, const char *text);
 
-/* Forget the requests of a client that has gone. */
+/* Drop the requests of the client that 'disconnect' names. */
 void finals_forget (struct document *doc, const idt_msg_t *disconnect);
 
 /* The answer to generate: {"session":s,"runs":[[first,count],...]}. Returns NULL if memory is short. */
@@ -171,13 +175,13 @@ json_t *finals_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, 
 
 /* --- documents open on this rank: document.c ------------------------------------------------------------ */
 
-/* Find the document that a request names: by its UUID, or if that is NULL by its name. Returns NULL if the document is
- * not open; then the request was answered.
+/* Find the document that a request names. It is looked up by 'uuid', or by 'name' if 'uuid' is NULL. If the document is
+ * not open, the request is answered with an error, and NULL is returned.
  */
 struct document *document_asked (struct compressor *sv, const idt_msg_t *msg, const char *name, const char *uuid);
 
-/* Announce ids that were made. If 'msg' is not NULL, it is answered when all ids are final, with 'runs' in op space.
- * May destroy the document.
+/* Announce ids that were made. If 'msg' is not NULL, it is answered when all these ids are final: the answer has them
+ * in op space. May destroy the document.
  */
 void document_made (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns);
 
@@ -186,11 +190,11 @@ void document_close_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
-/* Retry what was paused. / Close all documents. */
+/* documents_tick () ends pauses and deadlines that are over, and retries. documents_destroy () closes all documents. */
 void documents_tick (struct compressor *sv);
 void documents_destroy (struct compressor *sv);
 
-/* Forget the requests of a client that has gone. */
+/* Drop the requests of the client that 'disconnect' names. */
 void documents_forget (struct compressor *sv, const idt_msg_t *disconnect);
 
 /* The number of requests that wait for a document to be opened or closed, or for final ids. */
@@ -213,7 +217,7 @@ void document_root_destroy (struct document_root *root);
 /* Handle a request for order, join, fetch, state, create, delete, rename or list. */
 void document_root_request (struct document_root *root, const idt_msg_t *msg);
 
-/* Forget the requests of a client that has gone. */
+/* Drop the waiting requests of the client that 'disconnect' names. */
 void document_root_forget (struct document_root *root, const idt_msg_t *disconnect);
 void document_root_tick (struct document_root *root);
 json_t *document_root_stats (const struct document_root *root);

@@ -3,9 +3,9 @@
 
 /* orderer.c - rank 0: orders the ranges of a document
  *
- * The compressor reports where each session must continue (idcomp_expected ()), so there is no second table that could
- * contradict it. The compressor's own session makes no ids. It has the lowest session UUID, so that it does not hide
- * another one when a new cluster is compared with its neighbours.
+ * The compressor itself reports where each session must continue (idcomp_expected ()), so there is no second table that
+ * could contradict the compressor. The compressor's own session makes no ids. That session has the lowest UUID, so that
+ * it does not hide another session when a new cluster is compared with its neighbours.
  *
  * Kept ranges are in a queue in order of number; the newest one has the number 'seq'.
  */
@@ -92,14 +92,14 @@ static int compare (const struct orderer *o, const struct idcomp_range *range, i
     return 0;
 }
 
-/* Check the limits, as if the range added one session and one cluster, the most that it can add. */
+/* Check the limits. A range adds at most one session and one cluster, so the check assumes that it adds both. */
 static int check_room (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
 {
     struct idcomp_stats stats = idcomp_stats (o->ids);
 
     if (stats.clusters >= o->limits->clusters)
         return refuse (errp, EDQUOT, range, "the document has compressor.max-clusters clusters: it is full");
-    if (range->first == 1 && stats.sessions > o->limits->sessions) /* one of them is the orderer's own */
+    if (range->first == 1 && stats.sessions > o->limits->sessions) /* one session is the orderer's own */
         return refuse (errp, EDQUOT, range, "the document already has compressor.max-sessions sessions");
     return 0;
 }

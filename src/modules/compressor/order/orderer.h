@@ -3,8 +3,9 @@
 
 /* orderer.h - rank 0: orders the ranges of a document
  *
- * 1. A range gets the next number if and only if it continues its session. A range that was ordered before is dropped;
- *    gaps and overlaps are refused. So a range may be sent any number of times.
+ * 1. A range gets the next number if and only if it begins where the last range of its session ended. A range that was
+ *    ordered before is dropped;
+ *    gaps and overlaps are refused. So a client may send a range any number of times.
  * 2. A numbered range must not be published before it is stored: the owner of the orderer stores the ranges above
  *    orderer_stored_seq (), and then calls orderer_stored ().
  * 3. The last stored ranges are kept for ranks that missed some (doc/design/compressor.md).
@@ -18,7 +19,7 @@
 struct orderer;
 
 struct orderer_limits {
-    uint32_t sessions; /* the most of a document */
+    uint32_t sessions; /* the most sessions of a document */
     uint32_t clusters;
     uint32_t window; /* number of stored ranges that are kept, at least 1 */
 };
@@ -26,22 +27,22 @@ struct orderer_limits {
 /* The most bytes of a range's text, with its NUL. */
 #define ORDERER_RANGE_MAX 65536
 
-/* Create the orderer of a document from a stored form in which ranges 1 ... 'seq' are finalized; NULL: a new document.
- * The form may come from any session, and has no local state. 'limits' is borrowed, and may change later. Returns NULL
- * with errno as idcomp_load () sets it.
+/* Create the orderer of a document. 'form' is a stored form in which ranges 1 ... 'seq' are finalized; NULL: the
+ * document is new. Any session may have saved the form, and the form has no local state. 'limits' is borrowed, and may
+ * change later. Returns NULL with errno as idcomp_load () sets it.
  */
 struct orderer *orderer_create (const struct orderer_limits *limits, const void *form, size_t size, int64_t seq);
 void orderer_destroy (struct orderer *o); /* NULL is allowed; errno is kept */
 
-/* Order a range. Returns 1 if it is new and got its number, 0 if it was ordered before, or -1 with errno set, 'errp'
- * filled and nothing changed:
+/* Order a range. Returns 1 if the range is new and got its number, or 0 if it was ordered before. On failure nothing
+ * changes; the function returns -1 with errno set and 'errp' filled:
  *   EINVAL  not a range, a gap, an overlap or a collision: the range will never be accepted
  *   EDQUOT  the document is full
  *   ENOMEM  out of memory
  */
 int orderer_add (struct orderer *o, const struct idcomp_range *range, idt_error_t *errp);
 
-/* The number of the newest range; the number of the newest stored range. */
+/* orderer_seq () is the number of the newest range; orderer_stored_seq () is the number of the newest stored range. */
 int64_t orderer_seq (const struct orderer *o);
 int64_t orderer_stored_seq (const struct orderer *o);
 
@@ -59,13 +60,13 @@ int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest);
 /* The compressor that finalized all ranges up to orderer_seq (). Borrowed; the caller must not change it. */
 const struct idcomp *orderer_ids (const struct orderer *o);
 
-/* The stored form with all ranges up to orderer_seq (), or up to orderer_stored_seq (), of '*size' bytes. The caller
- * frees it. Return NULL with errno ENOMEM.
+/* The stored form, of '*size' bytes. It has all ranges up to orderer_seq () or, from orderer_save_stored (), up to
+ * orderer_stored_seq (). The caller frees it. Return NULL with errno ENOMEM.
  */
 void *orderer_save (const struct orderer *o, size_t *size);
 void *orderer_save_stored (const struct orderer *o, size_t *size);
 
-/* idcomp_stats () of orderer_ids (), as of orderer_stored_seq (). */
+/* idcomp_stats () of orderer_ids (), as it was when range orderer_stored_seq () was the newest one. */
 struct idcomp_stats orderer_stored_stats (const struct orderer *o);
 
 #endif /* COMPRESSOR_ORDERER_H */

@@ -4,7 +4,7 @@
 /* range_relay.c - combines elements on their way up
  *
  * Elements are in two lists in order of arrival: those under way, then those that wait. If a request fails, its
- * elements return to the front of the waiting ones, so that ranges of a session never overtake each other.
+ * elements return to the front of the waiting list, so that ranges of a session never overtake each other.
  */
 #include <assert.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ struct range_relay *range_relay_create (size_t limit)
     return r;
 }
 
-/* Answer an element that is in no list any longer. */
+/* Answer an element that was removed from its list, and free the element. */
 static void answer (struct range_relay *r, struct range_relay_element *e, const struct range_relay_result *result)
 {
     assert (r->stats.elements > 0 && r->stats.ranges >= e->nranges);
@@ -81,7 +81,8 @@ struct range_relay_element *range_relay_add_new (struct range_relay *r, struct r
     return e;
 }
 
-/* The first element is sent in any case, further ones while they fit. */
+/* The first waiting element is sent in any case. Further elements are sent while they fit into the limits of a batch.
+ */
 const struct range_relay_element *range_relay_next (struct range_relay *r)
 {
     size_t ranges = 0, bytes = 0;

@@ -3,9 +3,9 @@
 
 /* range_relay.h - combines elements that a rank sends up
  *
- * An element contains ranges of one client, one child or one session of this rank. At most one request is under way;
- * elements that arrive meanwhile wait, and are sent together in the next request. Each accepted element is answered
- * exactly once, through its reply function, in range_relay_answered (), range_relay_expire () or
+ * An element contains ranges that came from one client, one child or one session of this rank. At most one request is
+ * under way; elements that arrive meanwhile wait, and are sent together in the next request. Each accepted element is
+ * answered exactly once, through its reply function, in range_relay_answered (), range_relay_expire () or
  * range_relay_destroy ().
  */
 #ifndef COMPRESSOR_RANGE_RELAY_H
@@ -21,20 +21,22 @@
 
 struct range_relay;
 
-/* The result of an element. errnum 0: it is ordered, and 'seq' is the newest range of its document. Borrowed. */
+/* The result of an element. If 'errnum' is 0, all ranges of the element are ordered, and 'seq' is the newest range of
+ * its document. Borrowed.
+ */
 struct range_relay_result {
     int64_t seq;
     int errnum;
     const char *text; /* may be NULL */
 };
 
-/* The function may add elements. */
+/* Gets the result of the element 'index'. The function may add elements. */
 typedef void (*range_relay_reply_f) (void *arg, size_t index, const struct range_relay_result *result);
 
 struct range_relay_element {
     TAILQ_ENTRY (range_relay_element) link; /* used by the relay */
     range_relay_reply_f reply;
-    void *arg; /* the caller may set it to NULL later: then 'reply' is not called */
+    void *arg; /* the caller may set 'arg' to NULL later: then 'reply' is not called */
     size_t index;
     char *text;           /* JSON of the element, malloced */
     size_t nranges;       /* ranges in the text */
@@ -47,16 +49,16 @@ struct range_relay *range_relay_create (size_t limit);
 /* Answers all elements with ECANCELED. NULL is allowed; errno is kept. */
 void range_relay_destroy (struct range_relay *r);
 
-/* Add a copy of 'element'; its text is taken over in any case. Returns the copy, borrowed until it is answered, or NULL
- * with errno set, and then the element is not answered:
+/* Add a copy of 'element'; its text is taken over in any case. Returns the copy, which is borrowed until it is
+ * answered. Returns NULL with errno set if it fails; such an element is not answered:
  *   EAGAIN  more than 'limit' ranges would be held; an element of any size is accepted if no other is held
  *   ENOMEM  out of memory, or the text is NULL
  */
 struct range_relay_element *range_relay_add_new (struct range_relay *r, struct range_relay_element element);
 
-/* range_relay_next () puts waiting elements under way and returns the first of them; range_relay_following () returns
- * the one after 'element'. Both return NULL if there is no further one; range_relay_next () also if elements are under
- * way already. The elements are borrowed until they are answered or have failed.
+/* range_relay_next () puts waiting elements under way, and returns the first of them. It returns NULL if no element
+ * waits, or if elements are under way already. range_relay_following () returns the element after 'element', or NULL.
+ * The elements are borrowed until they are answered or have failed.
  */
 const struct range_relay_element *range_relay_next (struct range_relay *r);
 const struct range_relay_element *range_relay_following (const struct range_relay_element *element);

@@ -3,17 +3,17 @@
 
 /* document_root.c - rank 0: handles requests in groups, and stores each group before its results are visible
  *
- * A group is all requests that arrived while the group before was stored. It has three steps. Each request changes
- * documents in memory (tasks.c); the changes are committed; then events are published, and when the broker has
- * confirmed them, the requests are answered. So an answer never arrives before its event, and between two groups all
- * documents are stored.
+ * A group has all requests that arrived while the group before was stored. It has three steps. First each request
+ * changes documents in memory (tasks.c). Then the changes are committed. Then events are published, and when the broker
+ * has confirmed these events, the requests are answered. So an answer never arrives before its event, and between two
+ * groups all documents are stored.
  *
- * A commit that fails is repeated every SERVICE_PAUSE_MS. The requests of its group get the reason at the first
- * failure, and requests that arrive meanwhile get it, too. A range that is sent again later is found ordered. Documents
- * that the group would have created are not created. A commit that takes longer than half of compressor.timeout counts
- * as failing until it ends.
+ * A commit that fails is repeated every SERVICE_PAUSE_MS. At the first failure the requests of the group get the
+ * reason. Requests that arrive before a commit succeeds get the reason, too. The ranges of the failed group stay
+ * ordered in memory, so if one is sent again later, it was ordered before. Documents that the group would have created
+ * are not created. A commit that takes longer than half of compressor.timeout counts as failing until it ends.
  *
- * If the store cannot be used at all, there are no documents, and requests get the reason; the broker is not affected.
+ * If the store cannot be used at all, there are no documents, and requests get the reason. The broker is not affected.
  */
 #include <assert.h>
 #include <errno.h>
@@ -38,7 +38,9 @@ static bool has_changed (const struct document_root *root, const struct stored_d
     return doc == root->edit.doc || doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
 }
 
-/* Whether to write the stored form again. The work for that grows with the number of clusters. */
+/* Whether to write the stored form again. The work for a form grows with the number of clusters, so documents with many
+ * clusters get a new form more rarely.
+ */
 static bool form_is_due (struct document_root *root, const struct stored_document *doc)
 {
     int64_t since = orderer_seq (doc->orderer) - doc->form_seq;
@@ -108,7 +110,9 @@ static void end_group (struct document_root *root)
     document_root_turn (root);
 }
 
-/* If an event could not be published, ranks notice the gap and fetch the ranges. */
+/* The broker has confirmed an event, or has failed to publish it. If it failed, ranks notice the gap in the numbers and
+ * fetch the ranges.
+ */
 static void published_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -122,8 +126,8 @@ static void published_cb (idt_future_t *f, void *arg)
         end_group (root);
 }
 
-/* Publish an event of a document; 'text' is taken over, and NULL means that memory was short. The requests of the group
- * are answered after the event.
+/* Publish an event of a document. 'text' is taken over; NULL means that memory was short. The requests of the group are
+ * answered after the broker has confirmed the event.
  */
 static void publish_new (struct document_root *root, const char *name, char *text)
 {
@@ -151,7 +155,9 @@ static void publish (struct document_root *root, const struct stored_document *d
                                  doc->orderer));
 }
 
-/* Publish first: orderer_stored () drops old ranges, which may be among those to publish. */
+/* Publish the ranges of a change, and then mark them as stored. The order matters, because orderer_stored () drops old
+ * ranges, which may be among the published ones.
+ */
 static void publish_change (struct document_root *root, const struct document_store_change *change)
 {
     struct stored_document *doc = change->arg;
@@ -169,7 +175,9 @@ static void publish_change (struct document_root *root, const struct document_st
         doc->form_seq = change->document.seq;
 }
 
-/* Publish and apply the deletion or renaming. Sessions that receive the event ask rank 0, whose answer counts. */
+/* Publish and apply the deletion or renaming of the group. A session that receives the event asks rank 0, and only the
+ * answer of rank 0 has an effect.
+ */
 static void finish_edit (struct document_root *root)
 {
     struct stored_document *doc = root->edit.doc;
@@ -199,7 +207,7 @@ static void take_stored (struct document_root *root)
         end_group (root);
 }
 
-/* Answer all waiting requests with the reason. */
+/* Report that the group cannot be stored now, and answer its requests and all waiting ones with the reason. */
 static void fail (struct document_root *root, int errnum, const idt_error_t *why)
 {
     if (!root->told || strcmp (root->why.text, why->text) != 0) /* log each reason once */
@@ -234,8 +242,8 @@ static void take_failed (struct document_root *root, int errnum, const idt_error
         root->failing = 0; /* nothing is left to store, so the next request tries again */
 }
 
-/* The disk does not answer in time; the result of the commit is known later. Ranks wait twice as long for rank 0, so
- * they get this reason before their timeout.
+/* The disk does not answer in time, so the result of the commit will be known later. Other ranks wait twice as long for
+ * rank 0, so they get this reason before their timeout.
  */
 static void take_late (struct document_root *root)
 {
@@ -308,13 +316,15 @@ void document_root_request (struct document_root *root, const idt_msg_t *msg)
         document_root_turn (root);
 }
 
-/* Drop the waiting requests of a client. The orders of child brokers stay, because they are for several clients. */
+/* Drop the waiting requests of a client. The orders of child brokers stay, because they contain ranges of several
+ * clients.
+ */
 void document_root_forget (struct document_root *root, const idt_msg_t *disconnect)
 {
     compressor_forget (&root->waiting, disconnect);
 }
 
-/* Try again to store changes; collect them first if memory was short before. */
+/* Try again to store the changes. If memory was too short to collect them before, collect them first. */
 static void retry (struct document_root *root)
 {
     if (root->nchanges == 0 && collect_changes (root) < 0) {
@@ -400,7 +410,7 @@ static void tell_copied (const struct document_root *root)
             date);
 }
 
-/* A store that cannot be used is handled like a disk that always fails. */
+/* Open the store. A store that cannot be used is handled like a disk that always fails. */
 static void open_store (struct document_root *root)
 {
     static const struct document_store_reader reader = { read_document_cb, read_range_cb };
@@ -408,7 +418,7 @@ static void open_store (struct document_root *root)
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    /* The limits may be lower now than when the documents were stored. */
+    /* Read the documents without limits, because the limits may be lower now than when the documents were stored. */
     root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
                                             .clusters = UINT32_MAX,
                                             .window = o->limits.window };

@@ -9,7 +9,8 @@
  *
  * The state of a document is its form and then its ranges in order. The numbers of ranges must be consecutive.
  *
- * While a commit is under way the database belongs to the worker's thread, otherwise to the thread of the module.
+ * While a commit is under way, the database belongs to the worker's thread. At other times it belongs to the thread of
+ * the module.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -135,7 +136,7 @@ static int rename_document (struct document_store *st, int64_t id, const char *n
     return run (st, RENAME_DOCUMENT, errp);
 }
 
-/* Ranges that are in the form of the same change are not stored as rows. */
+/* Store a change. Ranges that the form of the same change contains are not stored as rows. */
 static int put_change (struct document_store *st, const struct document_store_change *change, idt_error_t *errp)
 {
     const struct document_store_document *doc = &change->document;
@@ -250,8 +251,9 @@ static int read_all (struct document_store *st, const struct document_store_read
 
 /* --- copies ---------------------------------------------------------------------------------------------- */
 
-/* Documents of a copy are different documents and get new UUIDs, so that sessions of the original documents, which may
- * be ahead of the copy, are refused. SQLite seeds the generator of these random bytes from the system.
+/* The documents of a copy get new UUIDs, so they count as other documents. Sessions of the original documents may be
+ * ahead of the copy, and are refused because of the UUID. SQLite seeds the generator of these random bytes from the
+ * system.
  */
 #define NEW_UUID                                                                                                    \
     "lower (hex (randomblob (4)) || '-' || hex (randomblob (2)) || '-4' || substr (hex (randomblob (2)), 2) || '-'" \

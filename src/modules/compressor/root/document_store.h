@@ -3,8 +3,8 @@
 
 /* document_store.h - the documents of an instance, at rank 0
  *
- * The file is compressor.sqlite in the statedir. A thread of the store makes commits, one at a time; a descriptor
- * notifies the reactor.
+ * The file is compressor.sqlite in the statedir. A thread of the store makes commits, one at a time. A descriptor
+ * notifies the reactor when a commit has ended.
  */
 #ifndef COMPRESSOR_DOCUMENT_STORE_H
 #define COMPRESSOR_DOCUMENT_STORE_H
@@ -33,8 +33,8 @@ struct document_store_document {
 
 /* The changes of a commit to one document: a new form, ranges, and finally a deletion or a new name. */
 struct document_store_change {
-    /* form not NULL: it replaces the stored form and the ranges up to 'seq'; a new document needs one.
-     * form NULL: only the id is used.
+    /* If 'form' is not NULL, it replaces the stored form and the ranges up to 'seq'. A new document needs a form. If
+     * 'form' is NULL, only 'id' is used.
      */
     struct document_store_document document;
     int64_t first;       /* number of ranges[0] */
@@ -45,8 +45,8 @@ struct document_store_change {
     void *arg;            /* for the caller's use */
 };
 
-/* Called for each document, and then for each of its ranges in order. Return 0 to continue, or -1 with errno and 'errp'
- * set.
+/* Functions that get the stored content. 'document' is called for each document; after it 'range' is called for each
+ * range of that document, in order. They return 0 to continue, or -1 with errno and 'errp' set.
  */
 struct document_store_reader {
     int (*document) (void *arg, const struct document_store_document *document, idt_error_t *errp);
@@ -59,13 +59,13 @@ struct document_store_reader {
 struct document_store *document_store_open (const char *dir, const char *holder,
                                             const struct document_store_reader *reader, void *arg, idt_error_t *errp);
 
-/* If the file is a copy that idtree state backup made, and was opened for the first time: when the copy was made (Unix
- * seconds). Each document in it has a new UUID then. Otherwise 0.
+/* When the copy was made that was opened, in Unix seconds, or 0. It is not 0 if the file is a copy that idtree state
+ * backup made, and was opened for the first time. In that case each document has got a new UUID.
  */
 int64_t document_store_copied (const struct document_store *st);
 
-/* Let the thread commit 'changes', all or nothing. They are borrowed until document_store_result () has returned the
- * result. Only one commit may be under way. Never blocks on the disk.
+/* Let the thread commit 'changes', all or nothing. 'changes' is borrowed until document_store_result () has returned 1
+ * or -1. Only one commit may be under way. Never blocks on the disk.
  */
 void document_store_commit (struct document_store *st, const struct document_store_change *changes, size_t n);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - rank 0, an object in several files
+/* private.h - shared by the files of rank 0: one object, in several files
  *
  *   document_root.c  one group after another: store the changes, publish them, answer the requests
  *   tasks.c          the changes that a request makes, and its answer
  *   reads.c          answers from stored documents, which do not wait for the disk
  *
- * document_root.c calls the other files, and none of them calls it.
+ * document_root.c calls the other files, and no file calls document_root.c.
  */
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H
@@ -18,7 +18,7 @@
 
 #define GROUP_MAX 1024 /* the most requests of a group */
 
-/* A stored form that is sent in pieces. It is made once, for all that request it meanwhile. */
+/* A stored form that is sent in pieces. It is made once for all requesters that read it at the same time. */
 struct kept_form {
     void *bytes; /* NULL: no form */
     size_t size;
@@ -36,18 +36,20 @@ struct stored_document {
     struct orderer *orderer;
     int64_t form_seq; /* last range in the stored form; -1: no form is stored */
     struct kept_form kept;
-    idt_error_t refused; /* why the document is refused; "": it is not */
+    idt_error_t refused; /* why rank 0 refuses the document; "": it does not */
 };
 
-/* A request that has begun. answer () ends it, when the group is stored or, for a read, in the turn of its document. */
+/* A request that has begun. answer () ends the request: a read in the turn of its document, other requests when the
+ * group is stored.
+ */
 struct document_root_task {
     const idt_msg_t *msg;
     void (*answer) (struct document_root *root, const struct document_root_task *task);
     struct stored_document *doc;
     json_t *results; /* of order, delete and rename: the answer */
     int64_t seq;     /* of fetch: the first range; of state: the range of the form */
-    size_t offset;   /* of state: bytes into the form */
-    bool behind;     /* of join: the form may lack the last ranges, which the requester will fetch */
+    size_t offset;   /* of state: bytes of the form before this piece */
+    bool behind;     /* of join: the form may lack the newest ranges, because the requester will fetch them */
     size_t cost;     /* of a read: bytes of the answer, estimated */
 };
 
@@ -72,7 +74,7 @@ struct document_root {
     struct document_store *store; /* NULL: it cannot be used; 'why' has the reason */
     idt_watcher_t *store_watcher;
 
-    struct fifo waiting; /* requests for the next group */
+    struct fifo waiting; /* requests that wait for the next group */
     struct document_root_task tasks[GROUP_MAX];
     size_t ntasks;
     struct document_store_change *changes;
@@ -85,7 +87,7 @@ struct document_root {
     idt_error_t why;
     bool told; /* the failure was logged */
 
-    struct drr_queue *reads; /* in turns over documents */
+    struct drr_queue *reads; /* waiting reads; documents take turns */
     idt_watcher_t *reads_prepare, *reads_idle;
     size_t kept_bytes;
 
@@ -104,11 +106,11 @@ void document_root_documents_cut (struct document_root *root, uint32_t n);
 /* Remove a document from the list. */
 void stored_document_remove (struct document_root *root, struct stored_document *doc);
 
-/* Take and drop a reference to a document; NULL is allowed. */
+/* Take a reference to a document; drop a reference. NULL is allowed. */
 struct stored_document *stored_document_ref (struct stored_document *doc);
 void stored_document_unref (struct stored_document *doc);
 
-/* Answer a task; with ENOENT if its document was deleted meanwhile. */
+/* Answer a task. If its document was deleted meanwhile, the answer is ENOENT. */
 void document_root_answer (struct document_root *root, const struct document_root_task *task);
 
 /* The method for the topic of a message, or NULL if 'methods' has none. */
@@ -125,30 +127,34 @@ int document_root_begin (struct document_root *root, const struct document_root_
  */
 struct stored_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp);
 
-/* Find the document of a session that has joined: by its UUID, under any name. 'seq' is the last range that the session
- * has finalized, and the request's "digest", if present, is the digest of its history up to there. Returns NULL with
- * errno set and 'errp' filled; in addition to the values above:
+/* Find the document of a session that has joined. It is found by its UUID, even if it has another name now. 'seq' is
+ * the last range that the session has finalized, and the request's "digest", if present, is the digest of the session's
+ * history up to 'seq'. Returns NULL with errno set and 'errp' filled: to a value of document_root_find (), or to
  *   ESTALE          another document has the name now
  *   ENOTRECOVERABLE the document is refused, because its history differs from that of this or another session
  */
 struct stored_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
                                                    idt_error_t *errp);
 
-/* Begin a request as the next task of the group; the reference to 'msg' is taken over. An invalid request is answered
- * immediately.
+/* Begin a request as the next task of the group. The reference to 'msg' is taken over. If the request is invalid, it is
+ * answered immediately.
  */
 void document_root_task_begin (struct document_root *root, const idt_msg_t *msg);
 
-/* Answer all tasks of the group: with their results; because the service stops. */
+/* Answer all tasks of the group. document_root_tasks_finish () answers them with their results,
+ * document_root_tasks_stop () with the error that the service stops.
+ */
 void document_root_tasks_finish (struct document_root *root);
 void document_root_tasks_stop (struct document_root *root);
 
-/* Answer with the reason why documents cannot be stored: one request; all of the group and all that wait. */
+/* Answer with the reason why documents cannot be stored. document_root_refuse () answers one request,
+ * document_root_refuse_all () answers all tasks of the group and all requests that wait for the next group.
+ */
 void document_root_refuse (struct document_root *root, const idt_msg_t *msg);
 void document_root_refuse_all (struct document_root *root);
 
-/* The number of ranges from 'first' up to 'last' that fit into one message, at least one if it is kept. '*bytes' gets
- * their size.
+/* The number of ranges from 'first' up to 'last' that fit into one message. It is at least one, unless range 'first' is
+ * not kept. '*bytes' gets the size of these ranges.
  */
 size_t document_root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes);
 
@@ -161,7 +167,7 @@ const char *document_root_range_text (void *arg, int64_t seq);
 int document_root_reads_init (struct document_root *root);
 void document_root_reads_fini (struct document_root *root);
 
-/* Handle a request that only reads. Returns false if the request changes documents. */
+/* Handle a request that only reads. Returns false if the request is not handled, because it changes documents. */
 bool document_root_read (struct document_root *root, const idt_msg_t *msg);
 
 /* Drop the kept form of a document. */
@@ -170,7 +176,7 @@ void document_root_reads_forget (struct document_root *root, struct stored_docum
 /* Answer a join of a stored document. */
 void document_root_answer_join (struct document_root *root, const struct document_root_task *task);
 
-/* Drop forms that were not requested recently. */
+/* Drop kept forms that were not requested for compressor.timeout. */
 void document_root_reads_tick (struct document_root *root);
 
 #endif /* COMPRESSOR_ROOT_PRIVATE_H */

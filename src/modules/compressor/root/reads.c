@@ -3,12 +3,12 @@
 
 /* reads.c - rank 0: answers from stored documents
  *
- * A read does not wait for a commit. Ranges and forms (orderer_save_stored ()) are sent up to the last stored range,
- * also while more is being stored, or while the disk fails or hangs.
+ * A read does not wait for a commit. Answers contain ranges and forms (orderer_save_stored ()) up to the last stored
+ * range. So reads are answered also while later ranges are being stored, and while the disk fails or hangs.
  *
- * Documents take turns by the bytes of their answers; after TURN_BYTES other events of the reactor are handled. A form
- * that is too large for one answer is made once, and kept while its pieces are requested: each requester has one piece
- * under way.
+ * Documents take turns, measured in the bytes of their answers. After TURN_BYTES the reactor handles other events. A
+ * form that is too large for one answer is made once, and kept while its pieces are requested. Each requester has one
+ * piece under way.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #define KEPT_MAX ((size_t)128 << 20) /* the most bytes of kept forms */
 #define KEPT_IDLE_MS 2000            /* a form that was not requested for so long is dropped if others need space */
 #define SMALL_COST 256
-#define LIST_KEY 0 /* the key for turns of lists; documents use their ids, from 1 on */
+#define LIST_KEY 0 /* the key of lists in the turns; documents use their ids, from 1 on */
 
 static void read_destroy (struct document_root_task *read)
 {
@@ -85,7 +85,9 @@ void document_root_reads_tick (struct document_root *root)
     service_arm (root->service);
 }
 
-/* Whether the kept form can be sent: it is the newest, or 'behind' is set and all later ranges can be fetched. */
+/* Whether the kept form can be sent. It can if it has the newest stored range. It also can if 'behind' is set and the
+ * requester can fetch all later ranges.
+ */
 static bool kept_will_do (const struct stored_document *doc, bool behind)
 {
     int64_t seq = doc->kept.seq;
@@ -94,7 +96,7 @@ static bool kept_will_do (const struct stored_document *doc, bool behind)
            && (seq == orderer_stored_seq (doc->orderer) || (behind && orderer_range (doc->orderer, seq + 1)));
 }
 
-/* Keep a large form, which is taken over. Returns 0, or -1 with errno EAGAIN if there is no space. */
+/* Keep a large form, which is taken over. Returns 0, or -1 with errno EAGAIN if kept forms would exceed KEPT_MAX. */
 static int keep (struct document_root *root, struct stored_document *doc, void *form, size_t size)
 {
     uint64_t now_ms = clock_ms (CLOCK_MONOTONIC);
@@ -120,7 +122,7 @@ static void answer_piece (struct document_root *root, const idt_msg_t *msg, stru
                                        doc->kept.bytes, doc->kept.size, offset));
 }
 
-/* Answer with the stored form. A form that fits into one answer is made again for each request. */
+/* Answer with the stored form. A form that fits into one answer is not kept, but made again for each request. */
 static void answer_form (struct document_root *root, const idt_msg_t *msg, struct stored_document *doc, bool behind)
 {
     int64_t seq = orderer_stored_seq (doc->orderer);
@@ -224,7 +226,7 @@ static int begin_fetch (struct document_root *root, struct document_root_task *r
     return 0;
 }
 
-/* 'offset' counts characters of base64 text; four of them are three bytes of the form. */
+/* 'offset' counts characters of base64 text. Four characters are three bytes of the form. */
 static int begin_state (struct document_root *root, struct document_root_task *read, const json_t *o, idt_error_t *errp)
 {
     json_int_t offset = json_integer_value (json_object_get (o, "offset"));
@@ -297,7 +299,7 @@ bool document_root_read (struct document_root *root, const idt_msg_t *msg)
 
 /* --- turns --------------------------------------------------------------------------------------------- */
 
-/* Runs before the reactor sleeps. The idle watcher keeps it from sleeping while reads wait. */
+/* Runs before the reactor would sleep. The idle watcher keeps the reactor from sleeping while reads wait. */
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct document_root *root = arg;

@@ -72,8 +72,8 @@ struct stored_document *stored_document_add (struct document_root *root, const s
     return root->docs[root->ndocs++] = doc;
 }
 
-/* Create a document that belongs to the sender of 'msg', from a stored form or empty (NULL). Returns NULL with errno
- * set and 'errp' filled.
+/* Create a document that belongs to the sender of 'msg'. Its content is the stored form 'form'; NULL: the document is
+ * empty. Returns NULL with errno set and 'errp' filled.
  */
 static struct stored_document *new_document (struct document_root *root, const idt_msg_t *msg, const char *name,
                                              const void *form, size_t size, idt_error_t *errp)
@@ -158,7 +158,7 @@ void document_root_answer (struct document_root *root, const struct document_roo
     service_respond_error (root->service, task->msg, ENOENT, text);
 }
 
-/* answer NULL: each task has its own answer. */
+/* Answer all tasks with 'answer', and end them. If 'answer' is NULL, each task is answered by its own function. */
 static void end_tasks (struct document_root *root,
                        void (*answer) (struct document_root *root, const struct document_root_task *task))
 {
@@ -188,7 +188,7 @@ void document_root_tasks_stop (struct document_root *root)
 
 /* --- answers while documents cannot be stored ------------------------------------------------------- */
 
-/* The same failed result for each element of an order. Returns NULL if the request is not an order. */
+/* Results for an order, with the same error for each element. Returns NULL if the request is not an order. */
 static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
 {
     json_t *results = json_is_array (batch) ? json_array () : NULL;
@@ -198,8 +198,9 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
     return results;
 }
 
-/* An order succeeds, and its elements fail. So the reason reaches the senders of the elements, which would otherwise
- * repeat them as if rank 0 was not reached.
+/* Answer a request with the reason. An order gets a successful response, in which each element has the error. So the
+ * reason reaches the senders of the elements. If the order itself failed, the child would send its elements again, as
+ * if rank 0 was not reached.
  */
 void document_root_refuse (struct document_root *root, const idt_msg_t *msg)
 {
@@ -261,8 +262,8 @@ struct stored_document *document_root_find (struct document_root *root, const js
     return NULL;
 }
 
-/* A session has a different history than rank 0. Refuse the document from now on: rank 0 cannot decide which history is
- * right.
+/* Refuse the document from now on, because a session has a different history than rank 0. Rank 0 cannot decide which
+ * history is right.
  */
 static void refuse_document (struct document_root *root, struct stored_document *doc, int64_t seq)
 {
@@ -282,8 +283,8 @@ static void refuse_document (struct document_root *root, struct stored_document 
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
 }
 
-/* If the digest is no longer kept, nothing is compared: the session will notice a difference itself
- * (compressor_rebase ()).
+/* Compare the history of a session with that of rank 0. If rank 0 no longer keeps the digest for 'seq', nothing is
+ * compared, because the session will notice a difference itself (compressor_rebase ()).
  */
 static void compare_history (struct document_root *root, struct stored_document *doc, int64_t seq, const char *digest)
 {
@@ -299,8 +300,8 @@ static void compare_history (struct document_root *root, struct stored_document 
     }
 }
 
-/* Report that a joined document does not exist. The reason is not certain, because UUIDs of deleted documents are not
- * kept.
+/* Report that a document that a session has joined does not exist any longer. The text names two possible reasons,
+ * because UUIDs of deleted documents are not kept.
  */
 static void tell_gone (const struct stored_document *of_name, const char *name, idt_error_t *errp)
 {
@@ -336,8 +337,8 @@ struct stored_document *document_root_find_joined (struct document_root *root, c
     return doc;
 }
 
-/* Order the ranges of an element. Returns 0, or -1 with errno set and 'errp' filled; ranges before the refused one are
- * ordered.
+/* Order the ranges of an element. Returns 0, or -1 with errno set and 'errp' filled. If a range is refused, the ranges
+ * before it stay ordered.
  */
 static int order_element (struct document_root *root, const json_t *element, struct stored_document **doc,
                           idt_error_t *errp)
@@ -385,7 +386,7 @@ static int begin_order (struct document_root *root, struct document_root_task *t
     return 0;
 }
 
-/* The name in a request, after document_root_find () looked for it. */
+/* The name in a request. document_root_find () must have been called for the request before. */
 static const char *get_name (const json_t *o)
 {
     return json_string_value (json_object_get (o, "document"));
@@ -423,11 +424,12 @@ static int begin_create (struct document_root *root, struct document_root_task *
 
 /* --- deleting and renaming ------------------------------------------------------------------------
  *
- * Such a request is the last of its group. Its document stays unchanged until the group is stored; later requests find
- * it deleted or renamed. If the group cannot be stored, the document stays as it was.
+ * A request to delete or rename a document is the last request of its group. The document stays unchanged until the
+ * group is stored. Later requests find it deleted or renamed. If the group cannot be stored, the document stays as it
+ * was.
  *
- * A document is identified by its UUID: a session continues after a rename, and finds no document under the UUID of a
- * deleted one, even if another document has its name now.
+ * A document is identified by its UUID. So a session continues after its document was renamed. The session of a deleted
+ * document finds no document under its UUID, even if another document has the name now.
  */
 
 static void answer_edit (struct document_root *root, const struct document_root_task *task)
@@ -448,7 +450,9 @@ static int check_user (const struct stored_document *doc, const idt_msg_t *msg, 
                     doc->name, user.userid);
 }
 
-/* The document of a request, if the requester may change it; the task gets its answer. Returns NULL with errno set. */
+/* Find the document of a request, if the requester may change the document, and prepare the answer of the task. Returns
+ * NULL with errno set.
+ */
 static struct stored_document *find_own (struct document_root *root, struct document_root_task *task, const json_t *o,
                                          idt_error_t *errp)
 {
