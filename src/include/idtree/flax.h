@@ -3,9 +3,9 @@
 
 /* flax.h - flax: a 96-bit id of 40 bits of milliseconds since 2015-01-01T00:00:00Z and 56 random bits
  *
- * An id is 12 bytes, big endian, or 16 characters; numbers, bytes and text sort alike, by time. An id does not contain
- * who made it: two generators that draw the same 56 bits in the same millisecond make the same id (the probability is
- * about one percent if 38 million ids are made in one millisecond).
+ * An id is 12 bytes, big endian, or 16 characters; numbers, bytes and text sort alike, by time. An id does not name its
+ * generator. So two generators that draw the same 56 bits in the same millisecond make the same id. (If 38 million ids
+ * are made in one millisecond, the probability of this is about one percent.)
  *
  * These functions need only libc. Values and codecs have no state and may be used in any thread. Functions that fail
  * return -1 (or NULL) with errno set and leave their outputs untouched.
@@ -56,9 +56,9 @@ int64_t flax_unix_ms (const flax_t *id);
  */
 int flax_ms_at (int64_t unix_ms, uint64_t *ms);
 
-/* Convert seconds since the Unix epoch, in the type that the original uses, to milliseconds since 2015 in '*ms': the
- * product with 1000 in double precision, rounded toward zero. For a time less than 0.1 us before a millisecond the
- * result is that millisecond. Returns 0, or -1 with errno set:
+/* Convert seconds since the Unix epoch, in the type that the original uses, to milliseconds since 2015 in '*ms'. The
+ * function multiplies the seconds by 1000 in double precision, and rounds toward zero. For a time less than 0.1 us
+ * before a millisecond the result is that millisecond. Returns 0, or -1 with errno set:
  *   EINVAL     the number is not finite
  *   EOVERFLOW  as for flax_ms_at ()
  */
@@ -100,7 +100,7 @@ int flax_format_lines (const flax_t *ids, size_t *count, char *buf, size_t size,
 /* Read ids from the 'len' characters at 'text', one per line; the '\n' after the last one may be missing. '*count' is
  * the size of 'ids'; sets it to the number of ids read, and '*pos' (may be NULL) to the position where reading ended.
  * Returns 0 if all ids were read, or -1 with errno set:
- *   ENOSPC  there are more: '*pos' is the beginning of the next line
+ *   ENOSPC  'ids' is full, and the text continues: '*pos' is the beginning of the next line
  *   others  as flax_parse (): the line with the index '*count' is not an id, and '*pos' is the position of the error
  */
 int flax_parse_lines (const char *text, size_t len, flax_t *ids, size_t *count, size_t *pos);
@@ -110,17 +110,19 @@ int flax_from_bytes (const void *bytes, size_t len, flax_t *id);
 
 /* --- generator --------------------------------------------------------------------------- */
 
-/* Makes ids in any number of threads. Random bits come from a generator in memory that takes a new key of 256 bits from
- * getrandom () for each 7.5 KB; after fork () the child process takes its own key before it makes an id.
+/* Makes ids in any number of threads. Random bits come from a generator in memory, which takes a new key of 256 bits
+ * from getrandom () for each 7.5 KB of random bits. After fork () the child process takes its own key before it makes
+ * an id.
  */
 struct flax_gen;
 
 enum flax_mode {
-    /* 56 new random bits for each id: ids of one millisecond are in no order */
+    /* 56 new random bits for each id, so the ids of one millisecond are in random order */
     FLAX_RANDOM,
 
-    /* Each id is above the one before, so a generator never repeats one. Within a millisecond, and while the clock is
-     * before the newest id, the random part grows by 1 ... 2^32; at its end, the time advances by a millisecond.
+    /* Each id is above the id before it, so a generator never repeats an id. Within a millisecond, and while the clock
+     * is before the time of the newest id, the random part grows by 1 ... 2^32 for each id. When the random part cannot
+     * grow any further, the next id has the next millisecond as its time.
      */
     FLAX_INCREASING,
 };
@@ -154,7 +156,7 @@ void flax_gen_destroy (struct flax_gen *gen);
  *   EINVAL     'want' is 0 or above INT_MAX
  *   EOVERFLOW  the time is before 2015 or after FLAX_MS_MAX, or the last millisecond is used up
  *   other      as getrandom ()
- * On failure the first ids may have been written; they will not be made again.
+ * On failure the first ids may have been written to 'ids'; the generator will not make these again.
  */
 int flax_gen_reserve (struct flax_gen *gen, int64_t unix_ms, unsigned want, flax_t *ids);
 

@@ -93,9 +93,9 @@ int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos);
 int fluid_format_lines (const fluid_t *ids, size_t *count, enum fluid_form form, char *buf, size_t size, size_t *len);
 
 /* Read ids in any form, one a line, from the 'len' characters at 'text'; the last '\n' may be missing. 'ids' has room
- * for '*count'. Stores the number of ids read in '*count', and the index where reading ended in '*pos' (which may be
- * NULL). Returns 0 when all are read, or -1 with errno set:
- *   ENOSPC          'ids' is full: '*pos' is where the next line begins
+ * for '*count' ids. Stores the number of ids read in '*count', and the index where reading ended in '*pos' (which may
+ * be NULL). Returns 0 when all ids are read, or -1 with errno set:
+ *   ENOSPC          'ids' is full, and the text continues: '*pos' is where the next line begins
  *   EINVAL, ERANGE  as for fluid_parse (): the line with index '*count' is not an id, and '*pos' is the error's index
  */
 int fluid_parse_lines (const char *text, size_t len, fluid_t *ids, size_t *count, size_t *pos);
@@ -103,16 +103,16 @@ int fluid_parse_lines (const char *text, size_t len, fluid_t *ids, size_t *count
 /* The name of a form as commands take it: dec, hex, dothex, f58, ƒ58, words, emoji. NULL: unknown form. */
 const char *fluid_form_name (enum fluid_form form);
 
-/* Find the form with that name. Returns 0 with the form in '*form', or -1 with errno EINVAL. */
+/* Find the form with the name 'name'. Returns 0 with the form in '*form', or -1 with errno EINVAL (unknown name). */
 int fluid_form_find (const char *name, enum fluid_form *form);
 
 /* --- generator -------------------------------------------------------------------------- */
 
-/* A generator. Its caller passes the time; it never reads a clock. Members are private to fluid_gen_ functions.
+/* A generator never reads a clock: its caller passes the time. Members are private to fluid_gen_ functions.
  *
- * 1. It serves one thread at a time. Its owner ensures that, by a lock or by having one thread that makes ids.
- * 2. It is a value: a copy makes the same ids as the original. So does the copy in a child process after fork (), which
- *    must not be used.
+ * 1. A generator serves one thread at a time. Its owner ensures this by a lock, or by making ids in one thread only.
+ * 2. A generator is a value: a copy makes the same ids as the original. After fork () the child process has such a
+ *    copy, and must not use it.
  */
 struct fluid_gen {
     uint64_t lo_ms; /* timestamps lo_ms <= t < hi_ms are allowed */
@@ -134,8 +134,9 @@ struct fluid_gen_config {
  */
 int fluid_gen_init (struct fluid_gen *gen, const struct fluid_gen_config *config);
 
-/* Replace the range of time by [lo_ms, hi_ms). Timestamps that were used stay used: a range below them allows nothing.
- * An empty range (lo_ms == hi_ms) closes the generator. Returns 0, or -1 with errno set and the range unchanged:
+/* Replace the range of time by [lo_ms, hi_ms). Timestamps that were used stay used, so a range that ends below the
+ * newest of them allows no ids. An empty range (lo_ms == hi_ms) closes the generator. Returns 0, or -1 with errno set
+ * and the range unchanged:
  *   EINVAL     lo_ms is above hi_ms
  *   EOVERFLOW  hi_ms is above FLUID_TIMESTAMP_MAX + 1
  */
@@ -144,26 +145,27 @@ int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
 /* Reserve up to 'want' (>= 1) ids at millisecond 'now_ms'. On success the ids are *first, *first + 1, ..., and their
  * number, 1 ... 1024, is returned. Returns -1 with errno set:
  *   EINVAL     'want' is 0
- *   EAGAIN     'now_ms' is used up, or below a timestamp that was used: try a later one
+ *   EAGAIN     'now_ms' is used up, or is below a timestamp that was used: try a later time
  *   ERANGE     'now_ms' is outside the range of time
  *   EOVERFLOW  'now_ms' does not fit in 40 bits: the time field is used up
  */
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first);
 
-/* The same with only the sequence numbers that 'granules' allows: bit k stands for 16 k ... 16 k + 15. The ids are one
- * run, which may be shorter than 'want': call again for more of this millisecond. Numbers that are not allowed and lie
- * below a reserved one are skipped for the rest of this millisecond, even if they are allowed later.
- *   EAGAIN     also: 'granules' allows none of the numbers left in 'now_ms'
+/* As fluid_gen_reserve (), but only with the sequence numbers that 'granules' allows: bit k allows 16 k ... 16 k + 15.
+ * The ids are one run, which may be shorter than 'want': call again for more ids of this millisecond. If a number is
+ * not allowed and lies below a reserved number, it is skipped for the rest of this millisecond, even if a later call
+ * allows it. Fails as fluid_gen_reserve (), and with:
+ *   EAGAIN     'granules' allows none of the numbers left in 'now_ms'
  */
 int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first);
 
-/* Use no timestamp below 'ms' from now on, so that ids stay above others that were seen. The range of time stays
- * unchanged.
+/* From now on use no timestamp below 'ms', so that new ids are above earlier ids that the caller knows. The range of
+ * time stays unchanged.
  */
 void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
 
-/* Make all further ids above 'id', which may be of any generator, and not further above than that requires. The range
- * of time stays unchanged.
+/* From now on make only ids above 'id', which may be of any generator, but do not skip more ids than this requires. The
+ * range of time stays unchanged.
  */
 void fluid_gen_follow (struct fluid_gen *gen, fluid_t id);
 

@@ -3,8 +3,8 @@
 
 /* generate.h - get FLUIDs from the instance
  *
- * Ids come from the generator of the broker that the handle is connected to or, if that has none, from an ancestor's.
- * Ids strictly increase from call to call on one handle.
+ * Ids come from the generator of the broker that the handle is connected to. If that broker has no generator, they come
+ * from the generator of one of its ancestors. Ids strictly increase from call to call on one handle.
  */
 #ifndef IDTREE_GENERATE_H
 #define IDTREE_GENERATE_H
@@ -27,34 +27,37 @@ extern "C" {
  */
 int idt_fluid_generate (idt_t *h, uint32_t n, fluid_t *ids);
 
-/* The same without blocking: returns a future for idt_fluid_generate_get (). */
+/* As idt_fluid_generate (), but without blocking: returns a future for idt_fluid_generate_get (). */
 idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n);
 
-/* Store the ids of a future of idt_fluid_generate_async (); 'n' must be the same as there. Waits. Fails as above, and
- * with EPROTO if the answer is not exactly 'n' ids in increasing order.
+/* Wait for a future of idt_fluid_generate_async () and store its ids. 'n' must be the same in both calls. Fails as
+ * idt_fluid_generate (), and with EPROTO if the answer is not exactly 'n' ids in increasing order.
  */
 int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids);
 
-/* Prefetch up to 'n' ids. idt_fluid_generate () then returns them without a message, as long as they were requested
- * less than 'max_age_ms' ago. 'n' 0 ends prefetching. Never blocks. A second call changes both values and drops the
- * prefetched ids. Useful if the generator is some hops away, or if few ids are needed often.
+/* Prefetch up to 'n' ids. idt_fluid_generate () then returns these ids without a message, as long as they were
+ * requested less than 'max_age_ms' ago. 'n' 0 ends prefetching. Never blocks. A second call changes both values and
+ * drops the prefetched ids. Prefetching is useful if the generator is some hops away, or if the program often needs a
+ * few ids.
  *
  * 1. Ids still increase from call to call. idt_fluid_generate_async () still sends a message, and drops prefetched ids.
- * 2. The timestamp of an id may be up to 'max_age_ms' old, and below the watermark. The age is measured with
- *    CLOCK_BOOTTIME, so time in which the host is suspended counts.
- * 3. The call that finds half of the ids, or half of their time, used up requests the next ones. Their answer is read
- *    by a later call that needs it, or by the reactor. The library requests only as many as are used before they are
- *    too old. A handle that is not used requests none.
- * 4. If the prefetched ids do not suffice, idt_fluid_generate () sends a request and fails as it does without
- *    prefetching. It waits for ids already requested, if they will be young enough. After a refusal the library
- *    prefetches nothing for 'max_age_ms'.
- * 5. Prefetched ids survive the connection, not the handle. Ids that are not used are lost.
- * 6. A forked child gets none of them: ENOTCONN. It must open its own handle.
+ * 2. The timestamp of a prefetched id may be up to 'max_age_ms' old, and may be below the watermark. The age is
+ *    measured with CLOCK_BOOTTIME, so time in which the host is suspended counts.
+ * 3. A call that finds half of the ids used up, or half of their time over, requests the next ids. The answer is read
+ *    by the reactor, or by a later call that needs these ids. The library requests only as many ids as the program is
+ *    likely to use before they are too old. While the program does not use the handle, the library requests no ids.
+ * 4. If the prefetched ids do not suffice, and enough ids are already requested and will be young enough,
+ *    idt_fluid_generate () waits for these. Otherwise it sends a request, and fails as it does without prefetching.
+ *    After a refusal the library prefetches nothing for 'max_age_ms'.
+ * 5. Prefetched ids stay usable when the connection is lost, but not when the handle is closed. Ids that are not used
+ *    are lost.
+ * 6. In a child process after fork (), the functions fail with ENOTCONN and return no prefetched id. The child must
+ *    open its own handle.
  *
  * Returns 0, or -1 with errno set and nothing changed:
  *   EINVAL   n is above IDT_FLUID_MAX_COUNT, or 'max_age_ms' is 0
  *   EDEADLK  the handle is an inline module's, which may not wait
- *   ENOTSUP  the kernel has no memory that is empty in a child (before Linux 4.14)
+ *   ENOTSUP  the kernel cannot clear memory in a child process at fork () (before Linux 4.14)
  *   ENOMEM
  */
 int idt_fluid_prefetch (idt_t *h, uint32_t n, uint32_t max_age_ms);

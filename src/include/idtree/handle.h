@@ -4,9 +4,9 @@
 /* handle.h - a connection to a broker: send, receive, serve
  *
  * A handle, its futures and its handlers belong to one thread. The handle's reactor dispatches incoming messages: a
- * response to the future that waits for it, a request or an event to the handler whose topic matches.
- * idt_future_wait () reads from the connection without the reactor; messages that it reads and does not wait for are
- * kept for the reactor, in order.
+ * response to the future that waits for it, a request or an event to the handler whose topic matches. idt_future_wait
+ * () reads from the connection without the reactor. It keeps the messages that it does not wait for, in order, for the
+ * reactor.
  */
 #ifndef IDTREE_HANDLE_H
 #define IDTREE_HANDLE_H
@@ -28,50 +28,54 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', such as local:///run/idtree/local; with ?rank=RANK appended, to that rank of the
- * process that serves the socket. Several URIs, separated by blanks or commas, are tried in order, for 30 s together.
- * NULL means idt_default_uri (). Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp'
- * (may be NULL). Of several URIs the last one's error is returned:
+/* Connect to the broker at 'uri', such as local:///run/idtree/local. If ?rank=RANK is appended, connect to that rank in
+ * the process that serves the socket. Several URIs, separated by blanks or commas, are tried in order, for 30 s
+ * together. NULL means idt_default_uri (). Returns a handle for idt_close (), or NULL with errno set and the reason in
+ * 'errp' (may be NULL). If all of several URIs fail, errno and 'errp' are for the last of them:
  *   EINVAL        not a local:// URI, a path longer than a UNIX socket's may be, or more than 16 URIs
- *   ENOENT, ECONNREFUSED  no broker there
- *   EHOSTUNREACH, EHOSTDOWN  that rank is not there, or has ended
+ *   ENOENT, ECONNREFUSED  no broker listens at the socket
+ *   EHOSTUNREACH, EHOSTDOWN  the process does not host that rank, or the rank has ended
  *   ETIMEDOUT     the broker does not answer
  *   EPERM, EACCES the broker serves another user
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);
 
-/* Whether a lost connection is replaced by one to the first broker of the list that accepts it:
+/* How a handle reconnects: it replaces a lost connection by a connection to the first broker of its list that accepts
+ * it. The flags below say which calls do so.
  *
- * 1. Requests that were sent before the loss end with ECONNRESET, once. Whether they were carried out is unknown.
- * 2. The flags below say which calls may reconnect. Requests made in between are kept and sent after reconnecting,
- *    unless the caller gave up waiting for the answer. Time limits of futures still count.
+ * 1. Requests that were sent before the loss end with ECONNRESET, once. It is unknown whether they were carried out.
+ * 2. Requests made while there is no connection are kept and sent after reconnecting, unless the caller has given up
+ *    waiting for the answer. The time limits of their futures include this time.
  * 3. The list is tried from its beginning, round by round, with pauses of up to 2 s. After 30 s without success, or as
- *    soon as all brokers refuse, the handle gives up: requests that wait end with ECONNREFUSED, ETIMEDOUT, ... as
- *    idt_open () fails. The next call tries again.
+ *    soon as all brokers refuse this user or are of another instance, the handle gives up. Waiting requests then end
+ *    with the error with which idt_open () would fail (ECONNREFUSED, ETIMEDOUT, ...). The next call tries again.
  * 4. A broker of another instance (attribute instance.uuid) is not accepted: ESTALE.
- * 5. Subscriptions and services are requested again before anything else. If there are subscriptions, the event
- *    event.lost with {"reconnected":true} comes first, because events may have been missed.
- * 6. New FLUIDs are above all that the handle returned before, whichever rank makes them.
- * 7. Requests that were received over the old connection can no longer be answered; such an answer is dropped.
+ * 5. Subscriptions and services are requested again before anything else. A handle with subscriptions first receives
+ *    the event event.lost with {"reconnected":true}, because it may have missed events.
+ * 6. New FLUIDs are above all FLUIDs that the handle returned before, even if another rank makes them.
+ * 7. Requests that the handle received over the old connection can no longer be answered: an answer is dropped.
  *
  * The calling thread reconnects while it waits for an answer or runs the reactor. A module's handle never reconnects.
  * After fork () a handle belongs to the parent; the child must open its own.
  */
 enum idt_open_flag {
     /* Any call may reconnect, and the reactor reconnects by itself. The callback of idt_set_lost () is called only when
-     * the handle gave up.
+     * the handle gives up.
      */
     IDT_O_RECONNECT = 1,
     /* Never reconnect: the handle is unusable once the connection is lost. */
     IDT_O_NORECONNECT = 2,
-    /* May be combined with either: request ids by message, never make them in this process (idtree/page.h). */
+    /* Request ids by message, never make them in this process (idtree/page.h). May be combined with one of the two
+     * flags above.
+     */
     IDT_O_NOSHM = 4,
-    /* 0: calls that the library can repeat reconnect: ids, attributes, idt_event_publish (), idt_event_subscribe (),
-     * idt_service_add (). idt_rpc (), idt_send () and the reactor report each loss.
+    /* Without the first two flags, only calls that the library can repeat reconnect: the functions for ids and
+     * attributes, idt_event_publish (), idt_event_subscribe (), idt_service_add (). idt_rpc (), idt_send () and the
+     * reactor report each loss.
      */
 };
 
-/* Returns whether a call that waits may continue (idt_set_interrupt ()). */
+/* Returns whether the waiting call may continue (idt_set_interrupt ()). */
 typedef bool (*idt_interrupt_f) (void *arg);
 
 /* Options of idt_open_ex (); zeros are the defaults. */
@@ -79,12 +83,12 @@ struct idt_open_options {
     int flags;                 /* enum idt_open_flag */
     double timeout_ms;         /* for all URIs together; 0: 30 s; negative: no limit */
     idt_interrupt_f interrupt; /* as for idt_set_interrupt (), from the start of the call; NULL: none */
-    void *arg;                 /* of 'interrupt' */
+    void *arg;                 /* passed to 'interrupt' */
 };
 
-/* Connect as idt_open (), with options ('options' NULL: the defaults). Each broker of a list, except the last, has an
- * equal share of the time left to answer, at most 5 s; the last one has all the time left. Fails as idt_open (), and
- * with:
+/* Connect as idt_open (), with options ('options' NULL: the defaults). Each broker of the list must answer within
+ * its share: the time left, divided by the number of brokers not tried yet, and at most 5 s. The last broker has all of
+ * the time left. Fails as idt_open (), and with:
  *   EINVAL  unknown flags, or both IDT_O_RECONNECT and IDT_O_NORECONNECT
  *   EINTR   'interrupt' returned false
  */
@@ -94,10 +98,14 @@ idt_t *idt_open_ex (const char *uri, const struct idt_open_options *options, idt
  */
 const char *idt_default_uri (void);
 
-/* The URI, of those in the list, of the last broker that was connected. Borrowed; NULL for a module's handle. */
+/* The URI of the broker to which the handle was connected last, as it stands in the list of URIs. Borrowed; NULL for a
+ * module's handle.
+ */
 const char *idt_get_uri (const idt_t *h);
 
-/* Why there is no connection, as a sentence; NULL while there is one. Borrowed until the next call with the handle. */
+/* Why there is no connection, as a sentence; NULL while there is a connection. Borrowed until the next call with the
+ * handle.
+ */
 const char *idt_lost_error (const idt_t *h);
 
 /* Close the connection and destroy the handlers. Before that, the caller must destroy all futures, close all documents
@@ -117,14 +125,15 @@ idt_reactor_t *idt_get_reactor (idt_t *h);
  */
 int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 
-/* Set a callback that the reactor calls when the connection is lost, and when reconnecting is given up, with the reason
- * in 'errnum'. Without a callback the reactor stops with that error:
+/* Set a callback that the reactor calls when the connection is lost, and when the handle gives up reconnecting, with
+ * the reason in 'errnum'. Without a callback the reactor stops with that error:
  *   ECONNRESET       the broker closed the connection
  *   EPROTO, EMSGSIZE the broker sent something that is not a message
  *   EPIPE            (modules) the broker asks the module to end
  *   ENOBUFS          more than 2^20 messages arrived while the reactor did not run
  *   ECONNREFUSED, ETIMEDOUT, ESTALE, ... no other broker was found
- * Before that, all messages received are dispatched, and all pending futures end with the same error.
+ * Before the callback is called or the reactor stops, all received messages are dispatched, and all pending futures end
+ * with the same error.
  */
 typedef void (*idt_lost_f) (idt_t *h, int errnum, void *arg);
 void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
@@ -152,22 +161,23 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 /* A flag for the type of a row: the handler may answer a streaming request several times. */
 #define IDT_HANDLER_STREAM 0x100
 
-/* A flag for the type of a row: the handler accepts a longer JSON text. A module on the broker's reactor, which is
- * blocked while a text is parsed, receives texts of up to the attribute broker.max-json, or four times that with this
- * flag. A longer text, or a text of more than 2,048 values that was not sent by a broker, is answered EMSGSIZE.
+/* A flag for the type of a row: the handler accepts a longer JSON text. The broker's reactor is blocked while a module
+ * that runs on it parses a text. Therefore such a module receives texts of at most broker.max-json bytes, or four times
+ * as many for a row with this flag. A request with a longer text is answered EMSGSIZE. So is a request with a text of
+ * more than 2,048 values, unless a broker sent it.
  */
 #define IDT_HANDLER_LARGE 0x200
 
-/* One row of a table of handlers, which ends with IDT_HANDLERS_END. 'topic' must match exactly, unless it ends in '*':
- * then it is a prefix. The first row that matches takes the message.
+/* One row of a table of handlers, which ends with IDT_HANDLERS_END. 'topic' must match exactly. If it ends in '*', the
+ * part before the '*' is a prefix of the topics that match. The first row that matches takes the message.
  *
  * 'rolemask': a request of a user with none of these roles is answered EPERM. 0 stands for IDT_ROLE_OWNER, except for
- * idtree's own topics, whose roles are in a table of their own. A row with IDT_ROLE_BROKER accepts only requests that a
- * module of a broker sent, from any rank, or with IDT_ROLE_LOCAL in addition from this rank; a client cannot claim that
- * role. Events are not checked; idt_msg_cred () has their sender.
+ * idtree's own topics, whose roles are in a table of the library. A row with IDT_ROLE_BROKER accepts only requests from
+ * modules of brokers, of any rank; with IDT_ROLE_BROKER and IDT_ROLE_LOCAL, only requests from modules of this rank's
+ * broker. A client cannot claim IDT_ROLE_BROKER. Events are not checked; idt_msg_cred () returns their sender.
  *
- * A request that no row matches is answered ENOSYS. A streaming request for a row without IDT_HANDLER_STREAM is passed
- * without the flag STREAMING: its one answer ends it.
+ * A request that no row matches is answered ENOSYS. A row without IDT_HANDLER_STREAM receives a streaming request
+ * without the flag STREAMING, and its one answer ends the request.
  */
 struct idt_handler_spec {
     int type;          /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_...) or IDT_MSGTYPE_EVENT */
@@ -187,7 +197,7 @@ int idt_handlers_add (idt_t *h, const struct idt_handler_spec *table, void *arg)
 void idt_handlers_remove (idt_t *h, const struct idt_handler_spec *table);
 
 /* Ask the broker to route requests for service 'name' to this handle. A module has the service of its own name without
- * asking. Returns a future with an empty answer; EEXIST: the name is taken.
+ * this call. Returns a future with an empty answer, or with the error EEXIST if the name is taken.
  */
 struct idt_future;
 struct idt_future *idt_service_add (idt_t *h, const char *name);
@@ -195,8 +205,8 @@ struct idt_future *idt_service_remove (idt_t *h, const char *name);
 
 /* Answer a request: empty or with a string (JSON text), packed JSON, bytes, or an error (above 0) with a text (may be
  * NULL). Sends nothing if the request has NORESPONSE. Returns 0, or -1 with errno set (EPROTO: the values do not form
- * JSON, such as text that is not UTF-8); the requester then got that error as its answer. In both cases the request is
- * answered and must not be answered again.
+ * JSON, such as text that is not UTF-8). On failure the requester gets that error as its answer. So the request is
+ * answered in any case, and must not be answered again.
  */
 int idt_respond (idt_t *h, const idt_msg_t *request, const char *s);
 int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...);
@@ -216,14 +226,14 @@ int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const c
 /* --- events ------------------------------------------------------------------------------- */
 
 /* Start or stop receiving events whose topic begins with 'prefix'.  Returns a future with an empty answer.  While there
- * is no connection, an unsubscription takes effect immediately; if it cancels a subscription that was not sent yet,
- * that one's future ends with ECANCELED.
+ * is no connection, an unsubscription takes effect immediately. If it cancels a subscription that was not sent yet, the
+ * future of that subscription ends with ECANCELED.
  */
 struct idt_future *idt_event_subscribe (idt_t *h, const char *prefix);
 struct idt_future *idt_event_unsubscribe (idt_t *h, const char *prefix);
 
 /* Publish an event, with a JSON text or NULL. 'flags': 0 or IDT_MSGFLAG_PRIVATE. Returns a future; idt_rpc_get_unpack
- * (f, "{s:i}", "seq", &seq) returns its sequence number.
+ * (f, "{s:i}", "seq", &seq) stores the event's sequence number in 'seq'.
  */
 struct idt_future *idt_event_publish (idt_t *h, const char *topic, int flags, const char *s);
 
@@ -235,9 +245,9 @@ struct idt_future *idt_event_publish (idt_t *h, const char *topic, int flags, co
 const char *idt_attr_get (idt_t *h, const char *name);
 int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp);
 
-/* For modules: define an attribute, which the broker lists from then on. Returns the value given at start, else
- * 'value'; borrowed as above. A defined attribute and its value stay. NULL with errno set (EPERM: the handle is not a
- * module's). Blocks as idt_attr_get ().
+/* For modules: define an attribute, which the broker lists from then on. Returns the value that the broker got for it
+ * at its start, else 'value'; borrowed as for idt_attr_get (). The attribute and its value remain when the module ends.
+ * NULL with errno set (EPERM: the handle is not a module's). Blocks as idt_attr_get ().
  */
 const char *idt_attr_define (idt_t *h, const char *name, const char *value);
 
@@ -245,11 +255,12 @@ const char *idt_attr_define (idt_t *h, const char *name, const char *value);
 int idt_get_rank (idt_t *h, uint32_t *rank);
 int idt_get_size (idt_t *h, uint32_t *size);
 
-#define IDT_LOG_TEXT_MAX 2047 /* bytes of a text that idt_log () sends; the rest is dropped */
+#define IDT_LOG_TEXT_MAX 2047 /* bytes of a text that idt_log () sends; it drops the rest */
 
 /* Append a text to the broker's log, at most IDT_LOG_TEXT_MAX bytes; each of its lines becomes a line of the log.
  * 'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>. The lines carry the name set by idt_log_set_name () (its first 48
- * bytes), else the module's, else the program's. Never blocks; a text that cannot be sent is lost; errno is preserved.
+ * bytes), else the name of the module, else the name of the program. Never blocks; a text that cannot be sent is lost;
+ * errno is preserved.
  */
 void idt_log (idt_t *h, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void idt_log_set_name (idt_t *h, const char *name);

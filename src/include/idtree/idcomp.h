@@ -6,14 +6,14 @@
  * A session makes version 4 UUIDs without any communication and works with 64-bit integers instead:
  *   local id   -1, -2, ...  the first, second, ... id of its session; valid only in that session
  *   final id   0, 1, ...    has the same meaning in all sessions of the document
- * The number of an id within its session, from 1, is its generation count; a local id is its negative. The id with
- * generation count g of session s is the UUID s + (g - 1), where the addition skips the six bits of a UUID that never
- * change.
+ * The ids of a session are numbered from 1; this number is the generation count of the id. A local id is its generation
+ * count with a minus sign. The id with generation count g of session s is the UUID s + (g - 1), where the addition
+ * skips the six bits of a UUID that never change.
  *
  * Sessions announce the ids that they made as creation ranges. An orderer puts the ranges of all sessions into one
  * total order, and each session finalizes all ranges in that order, including its own. All sessions that finalized the
- * same ranges agree on final ids. Finalizing a range also reserves some final ids for its session, so that the session
- * can hand them out immediately (eager ids).
+ * same ranges agree on final ids. Finalizing a range also reserves some final ids for the session that made the range.
+ * That session can hand out its reserved ids immediately (eager ids).
  *
  * Behaviour, wire form and stored form are the same as in Fluid Framework's id compressor 3.1. A name in parentheses is
  * the corresponding function of the original.
@@ -23,10 +23,11 @@
  * 2. Ranges of one session must be ordered in the order in which they were taken.
  * 3. A function that fails changes nothing, with one exception: if idcomp_finalize () or a ghost session finds that two
  *    sessions made the same UUIDs (IDCOMP_ECOLLISION), the object is broken: it refuses all further work with
- *    IDCOMP_EBROKEN, and can only be destroyed. (IDCOMP_ORIGINAL has two more exceptions: a first range out of order
- *    registers its session, and a take that is refused for its cluster size still advances.)
- * 4. After fork () the parent can continue. The child would make the same UUIDs, so all functions that make ids fail
- *    there with EPERM: the child must make its own session.
+ *    IDCOMP_EBROKEN, and can only be destroyed. (With IDCOMP_ORIGINAL there are two more exceptions. If the first range
+ *    of a session is out of order, the range is refused, but the session is registered. If idcomp_take () fails because
+ *    of the cluster size, the next range still begins after the ids of the refused one.)
+ * 4. After fork () the parent can continue. The child would make the same UUIDs, so all functions that make ids fail in
+ *    the child with EPERM: the child must make its own session.
  * 5. Functions with a 'const struct idcomp *' may be called in many threads at the same time, as long as no thread
  *    changes the object.
  *
@@ -76,7 +77,7 @@ enum {
     IDCOMP_EINVALID_LOCAL_ID,      /* this session did not hand out this local id */
     IDCOMP_ENOT_COMPRESSED,        /* the UUID has no id here */
     IDCOMP_ENO_ORIGIN,             /* a local id without its session is ambiguous */
-    IDCOMP_EHAS_LOCAL_FORM,        /* this session knows the given final id as a local one */
+    IDCOMP_EHAS_LOCAL_FORM,        /* this session knows the given final id as a local id */
     IDCOMP_ENOT_GENERATED_YET,     /* (IDCOMP_ORIGINAL only) the UUID is reserved but was not made */
     IDCOMP_ERANGE_ORDER,           /* a gap, repeat or overlap of a session's ranges */
     IDCOMP_ERANGE_COUNT,           /* a range of less than one id */
@@ -90,9 +91,9 @@ enum {
     IDCOMP_EGHOST_KNOWN,           /* the ghost session is the session of a client */
     IDCOMP_ECOLLISION,             /* two sessions made the same UUIDs */
     IDCOMP_EBROKEN,                /* the object found a collision before */
-    IDCOMP_EBAD_UUID,              /* not a UUID of version 4, or too close to the largest one */
+    IDCOMP_EBAD_UUID,              /* not a UUID of version 4, or too close to the largest UUID */
     IDCOMP_ESESSION_ALIAS,         /* (IDCOMP_ORIGINAL only) one session under two names */
-    IDCOMP_ESESSION_EXISTS,        /* a session twice in a stored form, or a session that loads its own summary */
+    IDCOMP_ESESSION_EXISTS,        /* a stored form has a session twice, or a session loads its own summary */
     IDCOMP_EVERSION_OLD,           /* stored form 1 */
     IDCOMP_EVERSION_UNKNOWN,       /* stored form neither 1 nor 2 */
     IDCOMP_EHAS_LOCAL_STATE,       /* a stored session cannot be loaded as a new one */
@@ -151,12 +152,12 @@ bool idcomp_is_stable_id (const char *text);
 /* Flags of a compressor, joined with |. */
 enum {
     IDCOMP_STRICT = 0,
-    IDCOMP_ORIGINAL = 1, /* as the original even where accidental; for comparisons (doc/guide/compressor.md) */
-    IDCOMP_ORDERER = 2,  /* for the orderer: a range that collides is refused, and changes nothing */
+    IDCOMP_ORIGINAL = 1, /* copies accidents of the original, too; for comparisons (doc/guide/compressor.md) */
+    IDCOMP_ORDERER = 2,  /* for the orderer: a range that collides is refused and changes nothing */
 };
 
 /* Make a compressor for a new session named by the UUID 'session'. The caller owns it. Returns NULL with errno set:
- *   IDCOMP_EBAD_UUID  'session' is not a UUID, or closer than 2^53 to the largest one
+ *   IDCOMP_EBAD_UUID  'session' is not a UUID, or is closer than 2^53 to the largest UUID
  */
 struct idcomp *idcomp_create (const char *session, int flags);
 
@@ -176,19 +177,20 @@ int idcomp_set_cluster_size (struct idcomp *c, int64_t size);
 
 /* Make an id, in session space.  Returns 0, or -1 with errno set and '*id' untouched:
  *   IDCOMP_ELIMIT     this session made IDCOMP_ID_MAX ids
- *   IDCOMP_ECOLLISION in a ghost session
+ *   IDCOMP_ECOLLISION a ghost session made a UUID that another session made
  *   IDCOMP_EBROKEN
  *   EPERM             this is a child process, and the session is its parent's
  */
 int idcomp_generate (struct idcomp *c, int64_t *id);
 
-/* Make 'count' (>= 1) ids, the same ones as 'count' calls of idcomp_generate (). Returns the number of runs that they
- * form, 1 or 2, or -1 with errno as above and no id made.
+/* Make 'count' (>= 1) ids, the same ids that 'count' calls of idcomp_generate () would make. Returns the number of runs
+ * that they form, 1 or 2; or -1 with errno as for idcomp_generate (), and then no id was made.
  */
 int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run runs[2]);
 
-/* (generateDocumentUniqueId) Make an id that has the same meaning in the whole document from now on: '*id' if it is
- * final (>= 0), else the UUID stored in '*uuid'. Returns 0, or -1 with errno as above.
+/* (generateDocumentUniqueId) Make an id that has the same meaning in the whole document from now on. If '*id' is then
+ * final (>= 0), use '*id'; otherwise use the UUID that is stored in '*uuid'. Returns 0, or -1 with errno as for
+ * idcomp_generate ().
  */
 int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *uuid);
 
@@ -200,7 +202,7 @@ struct idcomp_range {
     int64_t first;           /* generation count of its first id */
     int64_t count;           /* >= 1 */
     int64_t cluster_size;    /* reserved ids requested, 1 ... IDCOMP_CLUSTER_SIZE_MAX */
-    struct idcomp_run *runs; /* counts handed out as local ids; not used for finalizing */
+    struct idcomp_run *runs; /* generation counts of local ids; not used for finalizing */
     size_t nruns;
 };
 
@@ -213,20 +215,21 @@ void idcomp_range_fini (struct idcomp_range *range);
  */
 int idcomp_take (struct idcomp *c, struct idcomp_range *range);
 
-/* The same with all ids that are not finalized, if ranges were lost. It must be certain that ranges taken before will
- * never be ordered.
+/* If ranges were lost, take all ids that are not finalized as one range. The caller must be certain that none of the
+ * ranges taken before will ever be ordered. Returns as idcomp_take ().
  */
 int idcomp_take_unfinalized (struct idcomp *c, struct idcomp_range *range);
 
-/* (resetUnfinalizedCreationRange) Let the next take begin with the first id that is not finalized, on the same
- * condition.
+/* (resetUnfinalizedCreationRange) Let the next idcomp_take () begin with the first id that is not finalized. The caller
+ * must be certain that none of the ranges taken before will ever be ordered. Returns 0, or -1 with errno as idcomp_take
+ * ().
  */
 int idcomp_reset_ranges (struct idcomp *c);
 
 /* Finalize the next range of the total order. Returns 0, or -1 with errno set:
- *   IDCOMP_ERANGE_ORDER          it does not begin at idcomp_expected ()
+ *   IDCOMP_ERANGE_ORDER          the range does not begin at idcomp_expected ()
  *   IDCOMP_ERANGE_COUNT, IDCOMP_ECLUSTER_SIZE_LOW, IDCOMP_ECLUSTER_SIZE_HIGH, IDCOMP_EBAD_UUID
- *   IDCOMP_ERANGE_NOT_GENERATED  it has ids of the local session that were not made here
+ *   IDCOMP_ERANGE_NOT_GENERATED  the range has ids of the local session that this object has not made
  *   IDCOMP_ELIMIT                a final id or generation count would be above IDCOMP_ID_MAX
  *   IDCOMP_EGHOST_ACTIVE
  *   IDCOMP_ECOLLISION            see life cycle 3; from then on IDCOMP_EBROKEN
@@ -248,18 +251,18 @@ ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t
 /* Read the JSON text of a range of 'len' bytes; members may be in any order. The caller owns the range
  * (idcomp_range_fini ()). Only idcomp_finalize () checks the numbers. Returns 0, or -1 with errno set and '*range'
  * untouched:
- *   IDCOMP_ERANGE_FORM  any other text, including unknown members, and too many runs; '*errpos' (may be
+ *   IDCOMP_ERANGE_FORM  the text is not a range, or it has unknown members or too many runs; '*errpos' (may be
  *                       NULL) is the index of the wrong character, or the end of a truncated text
  */
 int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range, size_t *errpos);
 
 /* --- ghost sessions ----------------------------------------------------------------------- */
 
-/* From now on until idcomp_ghost_end () ids are made for 'session', and are final immediately. All sessions of the
- * document must do this at the same place of the total order, with the same session and number of ids. Returns 0, or -1
- * with errno set:
+/* From now on until idcomp_ghost_end (), make ids for 'session'; these are final immediately. All sessions of the
+ * document must begin the ghost session at the same place of the total order, with the same 'session', and make the
+ * same number of ids in it. Returns 0, or -1 with errno set:
  *   IDCOMP_EGHOST_NESTED, IDCOMP_EBAD_UUID, IDCOMP_EBROKEN
- *   IDCOMP_EGHOST_KNOWN   it is the local session, or one that has reserved final ids
+ *   IDCOMP_EGHOST_KNOWN   'session' is the local session, or a session that has reserved final ids
  */
 int idcomp_ghost_begin (struct idcomp *c, const char *session);
 
@@ -268,14 +271,14 @@ void idcomp_ghost_end (struct idcomp *c);
 
 /* --- converting ids ------------------------------------------------------------------------ */
 
-/* Convert an id of session space to op space, the form to send together with the local session: final if possible.
- * Final ids are not checked. Returns 0, or -1 with errno set and '*op' untouched:
+/* Convert an id of session space to op space, which is the form to send to others, together with the local session:
+ * final if possible. Final ids are not checked. Returns 0, or -1 with errno set and '*op' untouched:
  *   IDCOMP_EINVALID_LOCAL_ID, IDCOMP_EBROKEN
  */
 int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op);
 
 /* Convert an id received from session 'origin' to the form that this session uses. 'origin' is needed only for local
- * ids, and may be NULL if it was lost. Returns 0, or -1 with errno set and '*id' untouched:
+ * ids; it may be NULL if it is not known. Returns 0, or -1 with errno set and '*id' untouched:
  *   IDCOMP_EUNKNOWN_OP_ID, IDCOMP_EUNKNOWN_SESSION, IDCOMP_EBROKEN
  *   IDCOMP_ENO_ORIGIN      a local id, and 'origin' is NULL
  */
@@ -283,7 +286,7 @@ int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, i
 
 /* The UUID of an id of session space. Returns 0, or -1 with errno set and '*uuid' untouched:
  *   IDCOMP_EUNKNOWN_ID, IDCOMP_EBROKEN
- *   IDCOMP_EHAS_LOCAL_FORM  a final id in op space that must be converted to session space first
+ *   IDCOMP_EHAS_LOCAL_FORM  the id is a final id of op space: convert it to session space first
  */
 int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *uuid);
 
@@ -293,14 +296,14 @@ int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *u
  */
 int idcomp_recompress (const struct idcomp *c, const struct idcomp_uuid *uuid, int64_t *id);
 
-/* The same for a UUID as text. */
+/* As idcomp_recompress (), for a UUID as text. */
 int idcomp_recompress_text (const struct idcomp *c, const char *text, int64_t *id);
 
 /* --- stored form -------------------------------------------------------------------------- */
 
 enum idcomp_state {
     IDCOMP_WITHOUT_LOCAL, /* a summary, for loading by other, new sessions */
-    IDCOMP_WITH_LOCAL,    /* all state, to resume this session later, only once */
+    IDCOMP_WITH_LOCAL,    /* all state, from which this session may be resumed later, once */
 };
 
 /* Bytes of the stored form (version 2). */
@@ -313,10 +316,11 @@ size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state);
  */
 ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size);
 
-/* Make a compressor from a stored form. 'session' is the new session that loads a summary, or NULL for a form with
- * local state. The caller owns the compressor. Returns NULL with errno set:
+/* Make a compressor from a stored form. If the form is a summary, 'session' is the new session that loads it. If the
+ * form has local state, 'session' is NULL. The caller owns the compressor. Returns NULL with errno set:
  *   IDCOMP_EVERSION_..., IDCOMP_ECORRUPT_...
- *   IDCOMP_EHAS_LOCAL_STATE, IDCOMP_ENO_SESSION_ID  'session' does not match the form
+ *   IDCOMP_EHAS_LOCAL_STATE, IDCOMP_ENO_SESSION_ID  'session' must be NULL for a form with
+ *                                                  local state, and must not be NULL for a summary
  *   IDCOMP_ESESSION_EXISTS, IDCOMP_EBAD_UUID
  */
 struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags);
@@ -324,8 +328,8 @@ struct idcomp *idcomp_load (const void *data, size_t size, const char *session, 
 /* Bytes of the base64 text of 'len' bytes of data, with its NUL. */
 #define IDCOMP_BASE64_TEXT_SIZE(len) (((len) + 2) / 3 * 4 + 1)
 
-/* Write 'len' bytes of data as base64 (RFC 4648 section 4, padded, one line), the text in which stored forms are
- * exchanged, with its NUL to 'buf' of 'size' bytes. Returns the length without the NUL, or -1 with errno ENOSPC if
+/* Write 'len' bytes of data as base64 text (RFC 4648 section 4, padded, one line), with its NUL, to 'buf' of 'size'
+ * bytes. Stored forms are exchanged as such texts. Returns the length without the NUL, or -1 with errno ENOSPC if
  * 'size' is below IDCOMP_BASE64_TEXT_SIZE (len).
  */
 ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t size);
@@ -340,14 +344,14 @@ ssize_t idcomp_base64_parse (const char *text, size_t len, void *bytes, size_t s
 
 /* --- inspection ---------------------------------------------------------------------------- */
 
-/* Whether both have equal sessions and clusters and, for IDCOMP_WITH_LOCAL, the same local session in the same state.
- * Sessions without ids are compared only for IDCOMP_WITH_LOCAL.
+/* Whether 'a' and 'b' have equal sessions and clusters. With IDCOMP_WITH_LOCAL they must also have the same local
+ * session, in the same state. Sessions without ids are compared only with IDCOMP_WITH_LOCAL.
  */
 bool idcomp_equal (const struct idcomp *a, const struct idcomp *b, enum idcomp_state state);
 
 struct idcomp_stats {
     int64_t generated;        /* ids that this session made */
-    int64_t finalized;        /* how many of them are finalized */
+    int64_t finalized;        /* how many of the generated ids are finalized */
     int64_t next_range_first; /* generation count at which the next range begins */
     int64_t allocated_finals; /* final ids in use or reserved, by all sessions */
     int64_t eager;            /* eager ids since the last IDCOMP_STATUS event */
@@ -385,8 +389,8 @@ struct idcomp_event {
 
 typedef void (*idcomp_event_f) (const struct idcomp_event *event, void *arg);
 
-/* (the telemetry of the original) Set a callback, which the function that causes an event calls; NULL: no callback. It
- * must not call functions of this library on the compressor.
+/* (the telemetry of the original) Set a callback; NULL: no callback. The function that causes an event calls it. The
+ * callback must not call functions of this library with the compressor.
  */
 void idcomp_set_event_cb (struct idcomp *c, idcomp_event_f cb, void *arg);
 

@@ -31,13 +31,13 @@ enum idt_msgtype {
 };
 
 enum idt_msgflag {
-    IDT_MSGFLAG_TOPIC = 0x01,      /* kept by idt_msg_set_topic () */
-    IDT_MSGFLAG_PAYLOAD = 0x02,    /* kept by idt_msg_set_payload () */
+    IDT_MSGFLAG_TOPIC = 0x01,      /* set and cleared by idt_msg_set_topic () */
+    IDT_MSGFLAG_PAYLOAD = 0x02,    /* set and cleared by functions that set the payload */
     IDT_MSGFLAG_NORESPONSE = 0x04, /* request: no answer is wanted */
-    IDT_MSGFLAG_ROUTE = 0x08,      /* has a route stack; kept by idt_msg_route_ functions */
+    IDT_MSGFLAG_ROUTE = 0x08,      /* has a route stack; set by idt_msg_route_ functions */
     IDT_MSGFLAG_UPSTREAM = 0x10,   /* request: skip the services of rank nodeid */
-    IDT_MSGFLAG_PRIVATE = 0x20,    /* event: for the owner and its sender only */
-    IDT_MSGFLAG_STREAMING = 0x40,  /* several responses, the last one is an error (ENODATA: end) */
+    IDT_MSGFLAG_PRIVATE = 0x20,    /* event: for its sender and the owner; of documents: also for access.group */
+    IDT_MSGFLAG_STREAMING = 0x40,  /* several responses; the last one is an error, ENODATA if all went well */
     IDT_MSGFLAG_USER1 = 0x80,
 };
 
@@ -51,7 +51,7 @@ enum idt_role {
     IDT_ROLE_USER = 2,
     IDT_ROLE_LOCAL = 4, /* came over a local connection */
     IDT_ROLE_ALL = 7,
-    IDT_ROLE_BROKER = 0x100, /* sent by a broker's own module, for itself (not in RFC 12) */
+    IDT_ROLE_BROKER = 0x100, /* sent by a module of a broker, not on behalf of a client (not in RFC 12) */
     IDT_ROLE_GROUP = 0x200,  /* a member of access.group (not in RFC 12) */
 };
 
@@ -60,16 +60,16 @@ struct idt_cred {
     uint32_t rolemask;
 };
 
-#define IDT_MSG_HEADER_SIZE 20                    /* bytes of the last part */
+#define IDT_MSG_HEADER_SIZE 20                    /* bytes of the header, which is the last part */
 #define IDT_MSG_UUID_LEN 36                       /* characters of a route */
 #define IDT_MSG_MAX_ROUTES 1024                   /* hops */
 #define IDT_MSG_MAX_TOPIC 1024                    /* bytes */
-#define IDT_MSG_MAX_PAYLOAD UINT32_C (0xff000000) /* bytes: the whole message still fits in 32 bits */
+#define IDT_MSG_MAX_PAYLOAD UINT32_C (0xff000000) /* bytes; the size of a whole message then fits in 32 bits */
 
 /* --- life ------------------------------------------------------------------------------- */
 
-/* Make a message of a type, without topic and payload. The user is unknown, and there are no roles. The nodeid of a
- * request is ANY; matchtag, errnum, sequence are 0. NULL with errno EINVAL (unknown type) or ENOMEM.
+/* Make a message of a type, without topic and payload. Its user is unknown, and it has no roles. The nodeid of a
+ * request is IDT_NODEID_ANY; matchtag, errnum and sequence are 0. NULL with errno EINVAL (unknown type) or ENOMEM.
  */
 idt_msg_t *idt_msg_create (enum idt_msgtype type);
 
@@ -93,8 +93,8 @@ void idt_msg_clear_flag (idt_msg_t *msg, int flag);
 struct idt_cred idt_msg_cred (const idt_msg_t *msg);
 void idt_msg_set_cred (idt_msg_t *msg, struct idt_cred cred);
 
-/* aux1 and aux2 under the names that RFC 3 gives them for each type. Using a field of another type is a programming
- * error (asserted).
+/* The header's fields aux1 and aux2, under the names that RFC 3 gives them for each type of message. To call such a
+ * function for a message of another type is a programming error (asserted).
  */
 uint32_t idt_msg_nodeid (const idt_msg_t *msg); /* request */
 void idt_msg_set_nodeid (idt_msg_t *msg, uint32_t nodeid);
@@ -120,8 +120,8 @@ int idt_msg_set_topic (idt_msg_t *msg, const char *topic);
 
 /* --- payload ----------------------------------------------------------------------------- */
 
-/* The payload's bytes in '*data' and '*size' (either may be NULL), without any alignment. Returns 0, or -1 with EPROTO:
- * no payload.
+/* Store the address and the number of the payload's bytes in '*data' and '*size' (each of the two may be NULL). The
+ * address has no particular alignment. Returns 0, or -1 with errno EPROTO (no payload).
  */
 int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size);
 
@@ -130,22 +130,24 @@ int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size);
  */
 int idt_msg_set_payload (idt_msg_t *msg, const void *data, size_t size);
 
-/* Make a payload of 'size' bytes with undefined contents, and return where to write it. Saves a copy. NULL with errno
- * as above.
+/* Make a payload of 'size' bytes with undefined contents, and return its address, where the caller writes the contents.
+ * This saves a copy. NULL with errno as for idt_msg_set_payload ().
  */
 void *idt_msg_alloc_payload (idt_msg_t *msg, size_t size);
 
-/* The payload as a string: its last byte is the only NUL. NULL: no payload, or not such a string (errno EPROTO). */
+/* The payload as a string, whose last byte must be its only NUL. NULL with errno EPROTO: no payload, or not such a
+ * string.
+ */
 const char *idt_msg_string (const idt_msg_t *msg);
 
-/* Set a copy of 's' with its NUL, or no payload (NULL).  Returns 0, or -1 with errno as above. */
+/* Set a copy of 's' with its NUL, or no payload (NULL). Returns 0, or -1 with errno as for idt_msg_set_payload (). */
 int idt_msg_set_string (idt_msg_t *msg, const char *s);
 
 /* --- routes ------------------------------------------------------------------------------ */
 
 /* The route stack.  Each route is a text of IDT_MSG_UUID_LEN characters, NUL-terminated here. */
 unsigned idt_msg_route_count (const idt_msg_t *msg);
-const char *idt_msg_route_newest (const idt_msg_t *msg);         /* where the answer goes; NULL: empty */
+const char *idt_msg_route_newest (const idt_msg_t *msg);         /* the next hop of the answer; NULL: empty */
 const char *idt_msg_route_oldest (const idt_msg_t *msg);         /* the requester; NULL: empty */
 const char *idt_msg_route_at (const idt_msg_t *msg, unsigned i); /* 0: newest; NULL: none */
 
@@ -161,15 +163,15 @@ void idt_msg_route_drop_oldest (idt_msg_t *msg);
 /* Drop all routes. Leaves an empty stack (flag ROUTE), even if there was no stack. */
 void idt_msg_route_clear (idt_msg_t *msg);
 
-/* Make the response to a request: with its topic, matchtag, routes and STREAMING flag, and nothing else. NULL with
- * errno ENOMEM, or EPROTO if 'request' is not a request.
+/* Make the response to a request. It has the request's topic, matchtag, routes and STREAMING flag, and nothing else of
+ * the request. NULL with errno ENOMEM, or EPROTO if 'request' is not a request.
  */
 idt_msg_t *idt_msg_respond (const idt_msg_t *request, uint32_t errnum);
 
 /* --- bytes ------------------------------------------------------------------------------- */
 
-/* The size of the encoded message: its parts in order, each after its size (protocol.md, section 2.3). A stream socket
- * carries these bytes after 8 bytes of frame header.
+/* The size of the encoded message, which consists of the parts in order, each with its size before it (protocol.md,
+ * section 2.3). A stream socket carries these bytes after 8 bytes of frame header.
  */
 size_t idt_msg_encode_size (const idt_msg_t *msg);
 

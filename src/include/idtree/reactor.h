@@ -27,18 +27,18 @@ enum idt_poll {
 };
 
 enum idt_reactor_mode {
-    IDT_REACTOR_DEFAULT, /* until idt_reactor_stop () or until no watcher is left */
+    IDT_REACTOR_DEFAULT, /* until idt_reactor_stop () is called or no watcher is started */
     IDT_REACTOR_ONCE,    /* wait for events and handle them once */
     IDT_REACTOR_NOWAIT,  /* handle the events that are ready */
 };
 
 typedef void (*idt_watcher_f) (idt_watcher_t *w, int revents, void *arg);
 
-/* NULL with errno: ENOMEM, or the kernel's error for a new epoll descriptor (EMFILE, ...). */
+/* Make a reactor. NULL with errno ENOMEM, or with the kernel's error for a new epoll descriptor (EMFILE, ...). */
 idt_reactor_t *idt_reactor_create (void);
 void idt_reactor_destroy (idt_reactor_t *r); /* destroy its watchers first */
 
-/* Run. Returns 0, or -1 after idt_reactor_stop_error () with the errno that was given to it. */
+/* Run the reactor. Returns 0, or -1 with errno set to 'errnum' if idt_reactor_stop_error () was called meanwhile. */
 int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode);
 void idt_reactor_stop (idt_reactor_t *r);
 void idt_reactor_stop_error (idt_reactor_t *r, int errnum);
@@ -55,24 +55,24 @@ void idt_watcher_destroy (idt_watcher_t *w); /* stops it; NULL is allowed; errno
 idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb, void *arg);
 void idt_fd_watcher_set_events (idt_watcher_t *w, int events);
 
-/* Call 'cb' 'after_ms' milliseconds after start (measured from now), then every 'repeat_ms' (0: once). NULL with errno
- * ENOMEM.
+/* Call 'cb' 'after_ms' milliseconds after the call of idt_watcher_start (), then every 'repeat_ms' milliseconds (0:
+ * once). NULL with errno ENOMEM.
  */
 idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms, idt_watcher_f cb,
                                          void *arg);
 /* Change the times; a running timer starts again with them. */
 void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms);
 
-/* Call 'cb' once when CLOCK_BOOTTIME, which also counts while the host sleeps, reaches 'at_us' microseconds. It is
- * created without a time: the first reset starts it, and each reset sets another time (UINT64_MAX: none, which stops
- * it). All alarms of a reactor share one descriptor. NULL with errno: ENOMEM, or the kernel's error for that descriptor
- * (EMFILE, ...).
+/* Call 'cb' once when CLOCK_BOOTTIME, which also counts while the host sleeps, reaches 'at_us' microseconds. A new
+ * alarm has no time. The first idt_alarm_watcher_reset () starts it, and each further one sets another time; UINT64_MAX
+ * stops it. All alarms of a reactor share one descriptor. NULL with errno ENOMEM, or with the kernel's error for that
+ * descriptor (EMFILE, ...).
  */
 idt_watcher_t *idt_alarm_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us);
 
-/* Call 'cb' before the reactor would sleep (prepare), or instead of sleeping while the watcher is started (idle). NULL
- * with errno ENOMEM.
+/* A prepare watcher: call 'cb' each time before the reactor waits for events. An idle watcher: while it is started, the
+ * reactor does not wait, but calls 'cb' whenever no other event is ready. NULL with errno ENOMEM.
  */
 idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);

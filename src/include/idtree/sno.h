@@ -111,7 +111,7 @@ int sno_format_lines (const sno_t *ids, size_t *count, char *buf, size_t size, s
 /* Read ids from the 'len' characters at 'text', one per line; the '\n' after the last one may be missing. '*count' is
  * the size of 'ids'; sets it to the number of ids read, and '*pos' (may be NULL) to the position where reading ended.
  * Returns 0 if all ids were read, or -1 with errno set:
- *   ENOSPC  there are more: '*pos' is the beginning of the next line
+ *   ENOSPC  'ids' is full, and the text continues: '*pos' is the beginning of the next line
  *   others  as sno_parse (): the line with the index '*count' is not an id, and '*pos' is the position of the error
  */
 int sno_parse_lines (const char *text, size_t len, sno_t *ids, size_t *count, size_t *pos);
@@ -142,9 +142,9 @@ enum sno_sql {
     SNO_SQL_OTHER, /* any other type */
 };
 
-/* (ID.Scan) Read a column's value. (An id is written to a column as its ten bytes, also the zero id: never as NULL.)
- * Returns 0, or -1 with errno set. In contrast to other functions, a failure changes '*id' as stated below, so that a
- * row without a valid id never keeps the id of the row before:
+/* (ID.Scan) Read a column's value. (To write an id to a column, write its ten bytes; the zero id is written so, too,
+ * and never as NULL.) Returns 0, or -1 with errno set. In contrast to other functions, a failure changes '*id' as
+ * stated below, so that the caller never takes the id of the previous row for the id of a row without a valid id:
  *   EMSGSIZE  the length is neither an id's nor 0; '*id' is the zero id
  *   EINVAL    a character is not in the alphabet; '*id' is the zero id
  *   ENOTSUP   the type is SNO_SQL_OTHER; '*id' is untouched
@@ -156,16 +156,16 @@ int sno_from_sql (enum sno_sql type, const void *data, size_t len, sno_t *id);
 struct sno_snapshot {
     uint16_t partition;
     uint16_t sequence_min; /* bounds, inclusive, in either order */
-    uint16_t sequence_max; /* 0 means 65535, except with a 'sequence_min' of 65535 */
-    uint32_t sequence;     /* last one issued in unit wall_hi; 0 means sequence_min */
-    int64_t now;           /* unit in which it was taken; 0 in a configuration; see below */
+    uint16_t sequence_max; /* 0 means 65535, unless 'sequence_min' is 65535 */
+    uint32_t sequence;     /* last sequence issued in unit wall_hi; 0 means sequence_min */
+    int64_t now;           /* unit in which the snapshot was taken; 0 in a configuration; see below */
     int64_t wall_hi;       /* unit of the newest id, on the current timeline: 0 ... SNO_UNIT_MAX */
     int64_t wall_safe;     /* highest unit used on the other timeline, at most SNO_UNIT_MAX; below 0: 0 */
     uint32_t drifts;       /* how often the timelines were swapped; the lowest bit is the tick */
 };
 
-/* A snapshot that was taken in another unit than 'wall_hi' does not contain the sequence: a generator made from it
- * treats that unit as used up.
+/* If a snapshot was taken in another unit than 'wall_hi', it does not contain the last sequence of unit 'wall_hi'. A
+ * generator made from such a snapshot treats unit 'wall_hi' as used up.
  */
 
 #define SNO_POOL_MIN 6U /* minimum number of sequences within the bounds */
@@ -185,8 +185,9 @@ int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *o
  */
 int sno_snapshot_format (const struct sno_snapshot *snapshot, char *buf, size_t size);
 
-/* Read such an object of 'len' characters. Members may be in any order, and missing ones are 0; blanks are allowed as
- * in JSON. Returns 0, or -1 with errno set and the index of the wrong character in '*errpos' (may be NULL):
+/* Read an object that sno_snapshot_format () wrote, of 'len' characters. Members may be in any order, and missing
+ * members are 0. Blanks are allowed as in JSON. Returns 0, or -1 with errno set and the index of the wrong character in
+ * '*errpos' (may be NULL):
  *   EINVAL  not a JSON object, an unknown or repeated member, or not an integer
  *   ERANGE  a number does not fit its member
  */
@@ -194,15 +195,16 @@ int sno_snapshot_parse (const char *json, size_t len, struct sno_snapshot *snaps
 
 /* --- partitions by themselves ------------------------------------------------------------ */
 
-/* Deals each of the 65,536 partitions once, beginning with one that depends on the time. Partitions are unique within a
- * process that has one such object; two processes that start in the same unit deal the same ones.
+/* An object that deals each of the 65,536 partitions once, beginning with a partition that depends on the time. If a
+ * process has one such object, the partitions are unique within the process. Two processes that start in the same unit
+ * deal the same partitions.
  */
 struct sno_partitions {
     uint32_t dealt; /* private */
     uint32_t seed;
 };
 
-/* Begin with a partition derived from 'unit', which should be the current one. */
+/* Begin with a partition derived from 'unit', which should be the present unit. */
 void sno_partitions_init (struct sno_partitions *partitions, uint64_t unit);
 
 /* Deal a partition in '*partition'. May be called in any thread. Returns 0, or -1 with errno ENOSPC if all partitions
@@ -213,14 +215,14 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
 /* --- generator --------------------------------------------------------------------------- */
 
 /* Never makes an id twice, with any number of threads and any clock: unit, tick and sequence are one 64-bit word that
- * is always replaced as a whole. A child process of fork () would make its parent's ids, so all functions that make ids
- * fail there with EPERM: the child must make its own generator, with another partition.
+ * is always replaced as a whole. After fork () a child process would make the same ids as its parent. Therefore all
+ * functions that make ids fail in the child with EPERM: the child must make its own generator, with another partition.
  *
- *   - In the unit of the newest id the next sequence is used; if all are used the call must wait
+ *   - In the unit of the newest id the next sequence is used; if all sequences are used, the call must wait
  *     for the next unit (an overflow).
  *   - In a later unit the sequence begins at its lower bound again.
- *   - An earlier unit means that the clock went back. Above wall_safe the timelines are swapped and ids
- *     can be made immediately; at or below it both timelines have used the unit, and the call must wait
+ *   - An earlier unit means that the clock went back. If the unit is above wall_safe, the timelines are swapped and ids
+ *     can be made immediately. If not, both timelines have used the unit, and the call must wait
  *     until the clock has left that period.
  *
  * The ids of one thread increase as long as the clock does not go back. The zero id is never made.
@@ -235,7 +237,7 @@ struct sno_time {
 };
 
 struct sno_gen_config {
-    struct sno_snapshot start; /* the state to continue; for a new one only the partition */
+    struct sno_snapshot start; /* the state to continue from; for a new generator only its partition is set */
     struct sno_time time;      /* all NULL: the system's clock */
 };
 
@@ -244,61 +246,64 @@ struct sno_gen_config {
  *   EINVAL     sno_snapshot_sanitize () refuses the bounds
  *   EOVERFLOW  a wall is outside the format
  *   ENOMEM
- * A child process may destroy its copy of the parent's generator.
+ * A child process may call sno_gen_destroy () for its copy of the parent's generator.
  */
 struct sno_gen *sno_gen_create (const struct sno_gen_config *config);
 void sno_gen_destroy (struct sno_gen *gen);
 
-/* Permit only units lo <= unit < hi. For a leased or durable range of time, which makes any restart safe: if ranges
- * never overlap, no id is made twice, even if all other state is lost. Must not be called while another thread makes
- * ids. Returns 0, or -1 with errno set and the range unchanged:
+/* Permit only units lo_unit <= unit < hi_unit. Use this if the caller leases ranges of time, or stores durably which
+ * ranges it has used. If no two such ranges overlap, no id is made twice, even if the generator is restarted and all
+ * other state is lost. Must not be called while another thread makes ids. Returns 0, or -1 with errno set and the range
+ * unchanged:
  *   EINVAL     'lo_unit' is above 'hi_unit'
  *   EOVERFLOW  'hi_unit' is above SNO_UNIT_MAX + 1
  */
 int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit);
 
-/* Reserve up to 'want' (>= 1) ids at time 'unix_ns', which the caller has read. On success '*first' is the first id,
- * each further one is one more in sequence (sno_next ()), and their number, 1 ... 65536, is returned. Never waits.
- * Returns -1 with errno set, and for EAGAIN and ESTALE in '*wait_ns' (may be NULL) the time to wait before another try:
+/* Reserve up to 'want' (>= 1) ids at time 'unix_ns', which the caller has read. Never waits. On success '*first' is the
+ * first id, each further id has the next sequence (sno_next ()), and the function returns the number of ids, 1 ...
+ * 65536. On failure it returns -1 with errno set, and for EAGAIN and ESTALE stores the time to wait before another try
+ * in '*wait_ns' (may be NULL):
  *   EAGAIN     the unit is used up
  *   ESTALE     the clock is in a period that both timelines have used
  *   ERANGE     the time is outside the range set by sno_gen_set_range ()
  *   EOVERFLOW  the time is before 2010 or after SNO_UNIT_MAX
  *   EINVAL     'want' is 0
  *   EPERM      this is a child process, and the generator is its parent's
- * If several threads call it, a time that was read before another thread's later one looks like a clock that went back:
- * ids are still unique, but timelines are swapped without need. sno_gen_try () avoids this.
+ * If several threads call this function, one may pass a time that is older than the time that another thread has passed
+ * just before. To the generator the clock then seems to have gone back: ids are still unique, but it swaps timelines
+ * without need. sno_gen_try () avoids this.
  */
 int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *first, int64_t *wait_ns);
 
-/* Change an id of a run to the next one of the run: one more in sequence. */
+/* Change an id of a run to the next id of the run, which has the next sequence. */
 void sno_next (sno_t *id);
 
 /* Make one id at the time of the generator's clock. Never waits. Returns 0, or -1 as sno_gen_reserve (). */
 int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns);
 
-/* Make one id at the time of the generator's clock, and wait for it if necessary, at most 'timeout_ns' in all
- * (negative: no limit; only time spent waiting counts, and signals do not end it). Returns 0, or -1 as sno_gen_try ():
+/* Make one id at the time of the generator's clock, and wait if necessary, at most 'timeout_ns' in all (negative: no
+ * limit; only the time spent waiting counts, and signals do not end the wait). Returns 0, or -1 as sno_gen_try ():
  * EAGAIN and ESTALE mean that the wait would exceed the limit.
  */
 int sno_gen_make (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id);
 
 /* (NewWithTime) Make an id for a specific time, for objects that are older than their ids. Uses tick 0 and a separate
- * sequence, which rolls over silently and does not depend on the time. So two such ids of one unit are equal if a whole
- * pool is between them, and such an id may equal an id made by the clock. Returns 0, or -1 with errno EOVERFLOW as
- * sno_unit_at (), or EPERM as sno_gen_reserve ().
+ * sequence, which rolls over silently and does not depend on the time. So of two such ids of one unit the second equals
+ * the first if all sequences of the pool were used between them. Such an id may also equal an id that was made at the
+ * time of the clock. Returns 0, or -1 with errno EOVERFLOW as sno_unit_at (), or EPERM as sno_gen_reserve ().
  */
 int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id);
 
 struct sno_overflow {
-    int64_t unix_ns;  /* time of this report */
+    int64_t unix_ns;  /* time of this call of the callback */
     unsigned blocked; /* calls that wait; 0: the overflow has ended */
     unsigned ticks;   /* quarters of a unit since the overflow began, plus one: 1, 5, 9 ... */
 };
 
 /* (SequenceOverflowNotification) Call 'cb' if sno_gen_make () must wait because a unit is used up: once in each unit of
- * the overflow, and once with 'blocked' 0 when no call waits any longer. 'cb' is called in a thread that waits, in one
- * thread at a time, and must not block. Set it before other threads use the generator.
+ * the overflow, and once with 'blocked' 0 when no call waits any longer. A waiting thread calls 'cb', one thread at a
+ * time; 'cb' must not block. Set the callback before other threads use the generator.
  */
 typedef void (*sno_overflow_f) (const struct sno_overflow *overflow, void *arg);
 void sno_gen_on_overflow (struct sno_gen *gen, sno_overflow_f cb, void *arg);
@@ -307,23 +312,24 @@ void sno_gen_on_overflow (struct sno_gen *gen, sno_overflow_f cb, void *arg);
 uint32_t sno_gen_cap (const struct sno_gen *gen);
 
 /* (Sequence) The last sequence issued in the current unit of the generator's clock; sequence_min if the newest id is of
- * another unit. While calls wait because the unit is used up, it exceeds sequence_max by their number.
+ * another unit. While calls wait because the unit is used up, the value exceeds sequence_max by the number of these
+ * calls.
  */
 uint32_t sno_gen_sequence (struct sno_gen *gen);
 
 /* (Len) The number of ids issued in the current unit of the generator's clock: 0 ... cap. */
 uint32_t sno_gen_len (struct sno_gen *gen);
 
-/* (Snapshot, Partition, SequenceMin, SequenceMax) The state from which sno_gen_create () can continue; it is consistent
- * even if ids are made meanwhile. It does not contain ids that are made afterwards: take it from a generator that has
- * stopped, or raise it.
+/* (Snapshot, Partition, SequenceMin, SequenceMax) The state from which sno_gen_create () can continue. It is consistent
+ * even if ids are made meanwhile. A snapshot does not contain ids that are made after it: take it when the generator
+ * makes no further ids, or raise it (sno_snapshot_raise ()).
  */
 void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot);
 
-/* Change a snapshot so that a generator made from it makes no id in units below 'unit', on either timeline, and waits
- * (ESTALE) while the clock is there. To survive a crash, store a snapshot raised to a unit before ids are made up to
- * that unit, and keep the generator below it with sno_gen_set_range (). Returns 0, or -1 with errno EOVERFLOW if 'unit'
- * is 0 or above SNO_UNIT_MAX.
+/* Change a snapshot so that a generator made from it makes no id in units below 'unit', on either timeline, and fails
+ * with ESTALE, or waits, while the clock is below 'unit'. To survive a crash, raise a snapshot to a unit and store it
+ * before the generator may make ids up to that unit; keep the generator below that unit with sno_gen_set_range ().
+ * Returns 0, or -1 with errno EOVERFLOW if 'unit' is 0 or above SNO_UNIT_MAX.
  */
 int sno_snapshot_raise (struct sno_snapshot *snapshot, uint64_t unit);
 

@@ -10,10 +10,10 @@
  *   global    20 A   20 - I of B   32 node   I of B   10 C / 1024   14 sequence
  *
  * I, the drift bits 5 ... 10, sets a window of 2^I seconds in which the ids of one node are adjacent; windows are
- * sorted by time. I is not stored: writer and reader must agree, since with another I the reader gets another node and
- * time. So two different ids may have the same stored form if they are written with different values of I: write all
- * ids of a set with one I (or use only nodes of uid_node_numbered ()). A step of time is 1.024 ms; a second has 977
- * steps, of which the last one is 0.576 ms long.
+ * sorted by time. I is not stored, so the reader must use the same I as the writer: with another I it gets another node
+ * and time. Two different ids that are written with different values of I may have the same stored form. Therefore
+ * write all ids of a set with one I, or use only nodes of uid_node_numbered (). A step of time is 1.024 ms. A second
+ * has 977 steps; its last step is 0.576 ms long.
  *
  * A name in parentheses is the corresponding function of the original. These functions need only libc. Values and
  * codecs have no state and may be used in any thread. Functions that fail return -1 (or NULL) with errno set and leave
@@ -47,25 +47,25 @@ extern "C" {
 #define UID_C_MAX 999999
 #define UID_SEQUENCE_MAX 16383
 #define UID_PER_STEP 16384U /* ids that one generator makes in one step */
-#define UID_STEP_US 1024    /* a step; the last one of each second has 576 */
+#define UID_STEP_US 1024    /* length of a step; the last step of each second has 576 */
 #define UID_STEPS_PER_SECOND 977
 #define UID_UNIX_US_MAX INT64_C (1048575999999999999) /* the last microsecond of A = 1048575 */
 
 /* --- nodes ------------------------------------------------------------------------------- */
 
-/* A node by name, or only by fingerprint. 'name' is UTF-8 and borrowed; NULL: no name. */
+/* A node: its name and fingerprint, or only its fingerprint. 'name' is UTF-8 and borrowed; NULL: no name. */
 struct uid_node {
     const char *name;
     uint32_t fingerprint;
 };
 
-/* The fingerprint of a name: Erlang's phash2 of an atom with range 2^32, which is below 2^28. Beware: characters six
- * places apart can cancel out, so "svc-0@svc-0.svc" and "svc-1@svc-1.svc" have the same fingerprint. If names are
+/* The fingerprint of a name: Erlang's phash2 of an atom with range 2^32. The result is below 2^28. Beware: characters
+ * six places apart can cancel out, so "svc-0@svc-0.svc" and "svc-1@svc-1.svc" have the same fingerprint. If names are
  * numbered, give each node an explicit fingerprint instead.
  */
 uint32_t uid_fingerprint (const char *name, size_t len);
 
-/* The fingerprint of the original's versions up to 1.3.4 (Erlang's phash): one more. */
+/* The fingerprint in the original's versions up to 1.3.4 (Erlang's phash): uid_fingerprint () plus one. */
 uint32_t uid_fingerprint_legacy (const char *name, size_t len);
 
 /* A node with 'name' (borrowed) and its fingerprint. */
@@ -74,9 +74,9 @@ struct uid_node uid_node_named (const char *name);
 #define UID_NUMBER_MAX ((UINT32_C (1) << 26) - 1)
 
 /* A node by its number, 0 ... UID_NUMBER_MAX: the fingerprint is a 1 bit, five 0 bits, and the number. No name has such
- * a fingerprint. Ids of such nodes may have different drift bits: a fingerprint that is shifted by one to five bits, as
- * a reader with another I reads it, is never one of these fingerprints. So two ids of such nodes have the same stored
- * form only if they are equal.
+ * a fingerprint. Ids of such nodes may be written with different drift bits. A reader with another I reads a
+ * fingerprint that is shifted by one to five bits, and a shifted fingerprint is never the fingerprint of such a node.
+ * So two ids of such nodes have the same stored form only if they are equal.
  */
 struct uid_node uid_node_numbered (uint32_t number);
 
@@ -95,26 +95,27 @@ struct uid {
     int64_t sequence;
 };
 
-/* The local value of a time and a counter: the low ten bits of C are cleared, and only the low 14 bits of the counter
- * are used. Returns 0, or -1 with errno EOVERFLOW if the time is negative or above UID_UNIX_US_MAX. This is the rule of
- * the original, which repeats ids if the counter wraps within a step; a uid_gen does not.
+/* Make the local value of a time and a counter: the low ten bits of C are cleared, and only the low 14 bits of the
+ * counter are used. Returns 0, or -1 with errno EOVERFLOW if the time is negative or above UID_UNIX_US_MAX. This is the
+ * rule of the original, which repeats ids if the counter wraps within a step. A uid_gen never repeats ids.
  */
 int uid_make (int64_t unix_us, uint64_t counter, struct uid *id);
 
-/* Order of values: local before global, then node, A, B, C, sequence. Returns -1, 0 or 1. Nodes are sorted by name, and
- * names before all fingerprints: a name and its fingerprint are different. (memcmp () orders stored forms of one size
- * and drift differently: windows of time, then node.)
+/* Order of values: local before global, then node, A, B, C, sequence. Returns -1, 0 or 1. Nodes with a name are sorted
+ * by name, before all nodes without a name, which are sorted by fingerprint. So a node with a name differs from the
+ * node without a name that has the same fingerprint. (memcmp () orders stored forms of one size and drift differently:
+ * windows of time, then node.)
  */
 int uid_compare (const struct uid *a, const struct uid *b);
 
-/* Sort 'count' values in place in the order of uid_compare (). If the global ones all have the same name (one string at
- * one address) or all have no name, they are sorted by their bits. If names are mixed, or if the list contains
- * differences, they are sorted by comparisons, which takes several times as long.
+/* Sort 'count' values in place in the order of uid_compare (). If all global values have the same name (one string at
+ * one address), or none has a name, the values are sorted by their bits. If names are mixed, or if the list contains
+ * differences (uid_distance ()), the values are sorted by comparisons, which takes several times as long.
  */
 void uid_sort (struct uid *ids, size_t count);
 
 /* (t) Milliseconds since the Unix epoch; the result may be one too low, since C is rounded down to steps. The fields
- * must be in the stored range, or be a difference of such values.
+ * must be in the range of stored forms, or be the difference of two values in that range.
  */
 int64_t uid_unix_ms (const struct uid *id);
 
@@ -122,18 +123,18 @@ int64_t uid_unix_ms (const struct uid *id);
 void uid_globalize (const struct uid *id, const struct uid_node *self, struct uid *out);
 
 /* (l) Make a value local: a global value loses its node if the node is 'self', by name or by fingerprint. Returns 0, or
- * -1 with errno EINVAL if it is another node.
+ * -1 with errno EINVAL if the node is another one.
  */
 int uid_localize (const struct uid *id, const struct uid_node *self, struct uid *out);
 
-/* (gtol) Remove the node of a global value, whether it is the own node or not: the result need not be unique. Returns
- * 0, or -1 with errno EINVAL if the value is local.
+/* (gtol) Remove the node of a global value, even if it is another node than the caller's. The result need not be
+ * unique. Returns 0, or -1 with errno EINVAL if the value is local.
  */
 int uid_strip (const struct uid *id, struct uid *out);
 
 /* (d) The distance x - y: the difference in microseconds, split into A, B, C by division that rounds toward zero, and
  * the difference of the sequences; a global result keeps the node. Returns 0, or -1 with errno set:
- *   EINVAL     one is local and the other is not, or their nodes differ
+ *   EINVAL     one value is local and the other is global, or their nodes differ
  *   EOVERFLOW  a field is too large to subtract (2^20 and more)
  */
 int uid_distance (const struct uid *x, const struct uid *y, struct uid *out);
@@ -144,8 +145,8 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out);
 enum uid_version {
     UID_V135, /* 1.3.5 and later */
     UID_V134, /* names have the legacy fingerprint */
-    UID_V133, /* 1.3.0 - 1.3.3: also, text is base64url (RFC 4648), which does not sort */
-    UID_V120, /* 1.2.0: also, the fingerprint comes first, then the local form; no text */
+    UID_V133, /* 1.3.0 - 1.3.3: as UID_V134, and text is base64url (RFC 4648), which does not sort */
+    UID_V120, /* 1.2.0: as UID_V134, and the fingerprint comes before the local form; no text */
 };
 
 enum {
@@ -185,7 +186,7 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *buf, 
 
 /* Read an id from a text of 11 or 16 characters. No character is skipped, and case matters. Returns 0, or -1 with errno
  * set and the index of the first wrong character in '*errpos' (may be NULL):
- *   EMSGSIZE  'len' is neither; '*errpos' is the smaller of 'len' and 16
+ *   EMSGSIZE  'len' is neither 11 nor 16; '*errpos' is the smaller of 'len' and 16
  *   EINVAL    a character is not in the alphabet, or the last one of a local text has surplus bits
  *             set (not with UID_LENIENT), or the drift is out of range ('*errpos' is 'len')
  *   ENOTSUP   the codec's version has no text
@@ -203,7 +204,7 @@ int uid_format_lines (const struct uid *ids, size_t *count, const struct uid_cod
 /* Read ids from the 'len' characters at 'text', one per line; the '\n' after the last one may be missing. '*count' is
  * the size of 'ids'; sets it to the number of ids read, and '*pos' (may be NULL) to the position where reading ended.
  * Returns 0 if all ids were read, or -1 with errno set:
- *   ENOSPC  there are more: '*pos' is the beginning of the next line
+ *   ENOSPC  'ids' is full, and the text continues: '*pos' is the beginning of the next line
  *   others  as uid_parse (): the line with the index '*count' is not an id, and '*pos' is the position of the error
  */
 int uid_parse_lines (const char *text, size_t len, const struct uid_codec *codec, struct uid *ids, size_t *count,
@@ -214,18 +215,19 @@ int uid_parse_lines (const char *text, size_t len, const struct uid_codec *codec
  */
 ssize_t uid_base64_format (const void *bytes, size_t len, char *buf, size_t size);
 
-/* Read such a text: 6 * len / 8 bytes; surplus bits are dropped. Returns the number of bytes, or -1 with errno set:
+/* Read a text that uid_base64_format () wrote: 6 * len / 8 bytes. Surplus bits are dropped. Returns the number of
+ * bytes, or -1 with errno set:
  *   EINVAL  a character is not in the alphabet: the first one is at '*errpos' (may be NULL)
  *   ENOSPC  'size' is too small
  */
 ssize_t uid_base64_parse (const char *text, size_t len, void *bytes, size_t size, size_t *errpos);
 
-/* The keys of the stored ids of [from_us, to_us), microseconds since the Unix epoch rounded down to steps: lower <= id
- * < upper, for forms of 'size' bytes (UID_LOCAL_SIZE or UID_GLOBAL_SIZE). Global ids of one window are not sorted by
- * time, so the upper key is the end of a window: all ids of the interval are between the keys, and other ids of the
- * first and the last window may be, too. Returns 0, or -1 with errno set:
+/* The keys between which the stored ids of [from_us, to_us) lie, in microseconds since the Unix epoch, rounded down to
+ * steps: lower <= id < upper. 'size' selects the stored form: UID_LOCAL_SIZE or UID_GLOBAL_SIZE. Global ids of one
+ * window are not sorted by time. So the upper key is the end of a window, and other ids of the first and of the last
+ * window may also lie between the keys. Returns 0, or -1 with errno set:
  *   EOVERFLOW  a time is negative or above UID_UNIX_US_MAX
- *   EINVAL     'from_us' is above 'to_us', the size is neither, or the drift is out of range
+ *   EINVAL     'from_us' is above 'to_us', 'size' is another number, or the drift is out of range
  */
 int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int64_t to_us, uint8_t *lower,
                uint8_t *upper);
@@ -236,13 +238,13 @@ int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int6
 
 #define UID_VCLOCK_MAX 4096 /* entries in one clock */
 
-/* (vclock/1) Make a clock with 'fresh' (a new id of node 'fresh->node') in front, and without the first old entry of
- * that node. 'out' must have space for count + 1. Returns the number of entries.
+/* (vclock/1) Make a clock that begins with 'fresh' (a new id of node 'fresh->node'), followed by the entries of 'clock'
+ * without the first entry of that node. 'out' must have space for count + 1. Returns the number of entries.
  */
 size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out);
 
-/* (join) Join two clocks, sorted by node; of two entries of a node the greater one is taken. 'out' must have space for
- * na + nb. Returns the number of entries, or -1 with errno set:
+/* (join) Join two clocks. The result is sorted by node; of two entries of one node it has the greater one. 'out' must
+ * have space for na + nb. Returns the number of entries, or -1 with errno set:
  *   EINVAL  a clock has more than UID_VCLOCK_MAX entries
  *   ENOMEM
  */
@@ -253,23 +255,24 @@ int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t
  */
 bool uid_vclock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb);
 
-/* (descend/3) The same, without the first entry of 'node' in both clocks. */
+/* (descend/3) As uid_vclock_descends (), but ignore the first entry of 'node' in each of the two clocks. */
 bool uid_vclock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
                                   size_t nb);
 
-/* (diff) The entries of 'b' that 'a' has not seen, in the order of 'b': unchanged if 'a' lacks the node, and as the
- * distance if the entry is later. 'out' must have space for nb. Returns the number of entries, or -1 with errno
- * EOVERFLOW as uid_distance (); then 'out' may have been written in part.
+/* (diff) The entries of 'b' that 'a' has not seen, in the order of 'b'. If 'a' has no entry of the node, the entry of
+ * 'b' is unchanged. If the entry of 'b' is later than the entry of 'a', the result has their distance (uid_distance
+ * ()). 'out' must have space for nb. Returns the number of entries, or -1 with errno EOVERFLOW as uid_distance (); in
+ * that case a part of 'out' may have been written.
  */
 int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
 /* --- generator --------------------------------------------------------------------------- */
 
 /* Never makes an id twice, with any number of threads, and each id is above the one before: step and sequence are one
- * 64-bit word that only grows. A step has 16384 ids. Calls beyond that, and all calls while the clock is behind the
- * newest id's step and that step is used up, must wait, or may use steps ahead of the clock up to a limit. A child
- * process of fork () would make its parent's ids, so all functions that make ids fail there with EPERM: the child must
- * make its own generator, with another node.
+ * 64-bit word that only grows. A step has 16384 ids. If the newest id's step is used up, and the clock is in that step
+ * or behind it, calls must wait for a later step. If 'ahead_us' permits, they instead use steps ahead of the clock.
+ * After fork () a child process would make the same ids as its parent. Therefore all functions that make ids fail in
+ * the child with EPERM: the child must make its own generator, with another node.
  */
 struct uid_gen;
 
@@ -281,9 +284,9 @@ struct uid_time {
 };
 
 struct uid_gen_config {
-    struct uid_node node; /* of global values; its name is borrowed as long as the ids are used */
-    int64_t after_us;     /* make ids only in later steps: uid_gen_newest_us () of before, or 0 */
-    int64_t ahead_us;     /* how far ahead of the clock steps may be used, in whole steps; 0: wait */
+    struct uid_node node; /* of global values; its name is borrowed as long as these values are used */
+    int64_t after_us;     /* make ids only in later steps: from uid_gen_newest_us () of an earlier generator, or 0 */
+    int64_t ahead_us;     /* how far ahead of the clock steps may be used, rounded down to whole steps; 0: wait */
     struct uid_time time; /* all NULL: the system's clock */
 };
 
@@ -295,9 +298,9 @@ struct uid_gen_config {
 struct uid_gen *uid_gen_create (const struct uid_gen_config *config);
 void uid_gen_destroy (struct uid_gen *gen);
 
-/* Reserve up to 'want' (>= 1) ids at time 'unix_us', which the caller has read. On success '*first' is the first id,
- * each further one is one more in sequence, and their number, 1 ... 16384, is returned. Never waits. Returns -1 with
- * errno set, and for EAGAIN in '*wait_us' (may be NULL) the time to wait before another try:
+/* Reserve up to 'want' (>= 1) ids at time 'unix_us', which the caller has read. Never waits. On success '*first' is the
+ * first id, each further id has the next sequence, and the function returns the number of ids, 1 ... 16384. On failure
+ * it returns -1 with errno set, and for EAGAIN stores the time to wait before another try in '*wait_us' (may be NULL):
  *   EAGAIN     the step is used up, or was used up before the clock went back
  *   EOVERFLOW  the time is negative or above UID_UNIX_US_MAX, or the last step is used up
  *   EINVAL     'want' is 0
@@ -309,14 +312,15 @@ int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, u
 /* Make one id at the time of the generator's clock. Never waits. Returns 0, or -1 as uid_gen_reserve (). */
 int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_t *wait_us);
 
-/* Make one id at the time of the generator's clock, and wait for it if necessary, at most 'timeout_us' in all
- * (negative: no limit; only time spent waiting counts, and signals do not end it). Returns 0, or -1 as uid_gen_try ():
+/* Make one id at the time of the generator's clock, and wait if necessary, at most 'timeout_us' in all (negative: no
+ * limit; only the time spent waiting counts, and signals do not end the wait). Returns 0, or -1 as uid_gen_try ():
  * EAGAIN means that the wait would exceed the limit.
  */
 int uid_gen_make (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id);
 
-/* The time of the newest id, or 'after_us' before the first one, rounded down to a step. If this is stored (plus a
- * margin for the ids that are made until it is stored again), a later generator never makes ids of this one again.
+/* The time of the newest id, rounded down to a step; before the first id, 'after_us', rounded down. Store this time
+ * plus a margin for the ids that are made until the time is stored again. A later generator that gets the stored time
+ * as 'after_us' makes none of these ids again.
  */
 int64_t uid_gen_newest_us (const struct uid_gen *gen);
 
