@@ -38,7 +38,7 @@ struct page {
     _Alignas(PAGE_LINE) _Atomic uint64_t hi_ms; /* no id may have this time or a later one */
     _Atomic int64_t offset_us;                  /* the instance's time minus CLOCK_BOOTTIME */
     _Atomic uint64_t until_us;                  /* CLOCK_MONOTONIC: from this time on no process returns an id */
-    _Atomic uint32_t kept; /* sequence numbers below PAGE_OWN_FIRST that clients leave to the broker */
+    _Atomic uint32_t kept; /* how many sequence numbers below PAGE_OWN_FIRST clients leave to the broker */
 
     _Alignas(PAGE_LINE) _Atomic uint64_t word;
     _Atomic uint64_t passed; /* statistics: ids of milliseconds before the word's (word_left ()) */
@@ -54,7 +54,7 @@ static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is t
 /* --- the word ---------------------------------------------------------------------------------- */
 
 struct word {
-    uint64_t ms;    /* the newest millisecond of which ids were made; no id will be made of an earlier one */
+    uint64_t ms;    /* the word's millisecond; no id will be made of an earlier one */
     uint32_t used;  /* the first unused sequence number of 'ms': 0 ... 1024, or WORD_OVER */
     uint32_t first; /* granules of each millisecond below this one are subleased: 0 ... 64 (64: all are) */
     bool closed;    /* true: the page is closed permanently */

@@ -3,8 +3,8 @@
 
 /* statefile.h - the file 'instance', which says which instance a folder belongs to
  *
- * It names the instance and the stores that belong to it. It is made once; afterwards only stores are added. After a
- * crash there is the new file, the previous one, or none, but never a part of one.
+ * The file names the instance and the stores that belong to it. It is made once; afterwards stores are added to its
+ * list or removed from it. A crash may leave the new file, the previous one, or no file, but never a part of a file.
  */
 #ifndef STATE_STATEFILE_H
 #define STATE_STATEFILE_H
@@ -23,21 +23,21 @@
 /* The store of the horizon: each instance that made ids has it. */
 #define STATE_HORIZON_STORE "fluid.sqlite"
 
-/* The errno if a folder is refused for its content: a restart will not change that. */
+/* The errno if a folder is refused for its content. A restart alone does not change that. */
 #define STATE_REFUSED ENOTRECOVERABLE
 
 struct state_store {
     char name[STATE_STORE_SIZE];
-    bool unmarked; /* left by a version without marks: it gets its mark when it is opened */
+    bool unmarked; /* left by a version without marks: the store gets its mark when it is opened */
 };
 
 struct statefile {
     char uuid[STATE_UUID_SIZE];
     char name[STATE_NAME_SIZE];
     bool has_epoch;
-    int64_t epoch_ms; /* Unix milliseconds; if a folder lacks it, only fluid.sqlite has it */
+    int64_t epoch_ms; /* Unix milliseconds; valid if 'has_epoch', otherwise only fluid.sqlite has the epoch */
     int64_t created_ms;
-    int64_t below_ms; /* of a memory file: all ids were below this, Unix milliseconds; 0: not known */
+    int64_t below_ms; /* only in a memory file: all ids are below this time, Unix milliseconds; 0: not known */
     struct state_store stores[STATE_STORES_MAX];
     unsigned nstores;
 };
@@ -61,26 +61,27 @@ int state_list_store (struct statefile *s, const char *name, bool unmarked);
  */
 int state_read (const char *dir, struct statefile *s, idt_error_t *errp);
 
-/* Make the file, durably. Returns 0, or -1 with errno set and 'errp' filled; EEXIST if it exists. */
+/* Make the file, durably. Returns 0, or -1 with errno set and 'errp' filled; EEXIST if the file exists. */
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp);
 
 /* Remove the file if it is no longer needed. */
 void state_remove (const char *dir);
 
-/* List a store of the folder that is complete and marked, durably. Other processes may add stores at the same time.
- * Returns 0, or -1 with errno set and 'errp' filled, as all above.
+/* Add a store that is complete and marked to the folder's list, durably. Other processes may add stores at the same
+ * time. Returns 0, or -1 with errno set and 'errp' filled.
  */
 int state_add_store (const char *dir, const char *name, idt_error_t *errp);
 
-/* Remove a lost store from the list: its content is given up, and it is created again when it is next needed. Returns
- * 0, or -1 with errno set (ENOENT: it is not listed) and 'errp' filled.
+/* Remove a lost store from the list. This gives up the content of the store. The store is created again when it is next
+ * needed. Returns 0, or -1 with errno set (ENOENT: it is not listed) and 'errp' filled.
  */
 int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 
 /* --- what a rank remembers --------------------------------------------------------------------------- */
 
-/* The file memory-RANK in 'dir': which instance the rank belongs to, and the data that a rank 0 that lost its state
- * needs. After a crash there is the new file or the previous one. Both return like state_read ().
+/* The file memory-RANK in 'dir' contains the instance that the rank belongs to, and the data that a rank 0 without its
+ * state needs to start again. A crash may leave the new file or the previous one. state_recall () reads the file,
+ * state_remember () writes it. Both return like state_read ().
  */
 int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp);
 int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp);
@@ -98,14 +99,15 @@ int state_write_text (const char *dir, const char *name, const char *text, enum 
 
 #define STATE_TEXT_MAX 4096
 
-/* Read a small file, which must be a trusted one and not a link. Returns its length, or -1 with errno set and 'errp'
+/* Read a small file. It must be a trusted file and not a link. Returns its length, or -1 with errno set and 'errp'
  * filled.
  */
 int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX], idt_error_t *errp);
 
 /* --- where a folder lies ----------------------------------------------------------------------------- */
 
-/* The name of a file system of 'type' (statfs (2)) that several hosts may use together. NULL if it is local to a host.
+/* The name of a file system of 'type' (statfs (2)) that several hosts may use together; NULL if a file system of this
+ * type is local to a host.
  */
 const char *state_network_name (unsigned long type);
 

@@ -11,7 +11,7 @@
 /* Characters of 'size' encoded bytes, without a NUL. */
 #define BASE64_ENCODED_SIZE(size) (((size) + 2) / 3 * 4)
 
-/* Most bytes that 'length' characters decode to. */
+/* The maximum number of bytes that 'length' characters decode to. */
 #define BASE64_DECODED_SIZE(length) ((length) / 4 * 3)
 
 /* Encode 'size' bytes.  'text' has room for BASE64_ENCODED_SIZE (size) characters and a NUL.  Returns the length

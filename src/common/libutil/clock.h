@@ -13,8 +13,8 @@
 
 #define CLOCK_SECOND_NS INT64_C (1000000000)
 
-/* The time in units that divide a second. CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the
- * start of the host.
+/* Read a clock in units that divide a second. CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from
+ * the start of the host.
  */
 static inline uint64_t clock_units (clockid_t id, uint32_t unit_ns)
 {
@@ -58,9 +58,9 @@ static inline const char *clock_stamp (char text[CLOCK_STAMP_SIZE])
     return text;
 }
 
-/* Whether a round of work has taken 'us' microseconds. The caller calls this after each piece of work and sets
- * '*since_us' to 0 before the first one. The time counts from the first call, so that a round of one piece does not
- * read the clock twice.
+/* Whether a round of work has taken at least 'us' microseconds. The caller sets '*since_us' to 0 before the round, and
+ * calls this function after each piece of work. The time counts from the first call, so a round of one piece reads the
+ * clock only once.
  */
 static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
 {
@@ -74,9 +74,9 @@ static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
 #define CLOCK_MOMENT_US 16384 /* the longest delay */
 #define CLOCK_MOMENT_PART 64
 
-/* Round up a time so that thousands of timers share a few wake-ups. The result is never earlier than 'at_us', and later
- * by less than a 64th of the time until then and less than CLOCK_MOMENT_US. A time that is 65 ms away or nearer is not
- * changed.
+/* Round up the time of a timer, so that thousands of timers share a few wake-ups. The result is never earlier than
+ * 'at_us'. It is later by less than CLOCK_MOMENT_US, and by less than a 64th of the time from 'now_us' to 'at_us'. A
+ * time that is 65 ms away or nearer is not changed.
  */
 static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
 {
@@ -89,8 +89,8 @@ static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
     return step_us < 1024 ? at_us : (at_us + step_us - 1) / step_us * step_us;
 }
 
-/* Sleep for the whole time, even if signals interrupt the sleep. The end is computed before the first sleep, so that
- * interruptions do not add up.
+/* Sleep for the whole time, even if signals interrupt the sleep. The end is computed once, before the sleep, so that
+ * interruptions do not make the sleep longer.
  */
 static inline void clock_sleep_ns (int64_t for_ns)
 {

@@ -13,11 +13,12 @@
  * 1.5s, 250ms. The result is exact to the millisecond; further digits are cut off. Returns 0 with milliseconds in
  * '*ms', or -1 with errno set and '*ms' untouched:
  *   EINVAL  's' is not such a text
- *   ERANGE  it is longer than 'max_ms'
+ *   ERANGE  the length is more than 'max_ms'
  */
 int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms);
 
-/* Read a number that consists of digits only, from 'min' to 'max'. Errors as above. */
+/* Read a number that consists of digits only, from 'min' to 'max'. Fails with EINVAL or ERANGE like parse_duration ().
+ */
 int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n);
 
 /* Read a switch: true, on, yes and 1 are true; false, off, no and 0 are false. Returns 0, or -1 with errno EINVAL and
@@ -32,7 +33,7 @@ int parse_switch (const char *s, bool *on);
  */
 int parse_date (const char *s, int64_t *unix_ms);
 
-/* Names the accepted forms in error messages. */
+/* The accepted forms of a date, for error messages. */
 #define DATE_EXAMPLE "2026-01-01 or 2026-01-01T00:00:00Z"
 
 #define DATE_SIZE 64

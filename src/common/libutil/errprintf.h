@@ -11,10 +11,10 @@
 #include <idtree/error.h>
 
 /* Print into 'errp' (may be NULL). If the text is too long, the middle of its longest word (usually a path) is left
- * out, so that the reason behind it remains; a text without a word of sufficient length is cut at its end. The text is
- * valid UTF-8: other bytes, such as half a character at the cut, become '?', because texts are sent as JSON. Control
- * characters become '?', too, because texts contain data from peers and are shown on terminals. Returns -1 and keeps
- * errno, so that a failing function can end with: return errprintf (errp, "%s: bad fanout '%s'", ...).
+ * out, so that the reason after the path remains. A text without a word of sufficient length is cut at its end. The
+ * text is valid UTF-8, because texts are sent as JSON: other bytes, such as half a character at the cut, become '?'.
+ * Control characters also become '?', because texts contain data from peers and are shown on terminals. Returns -1 and
+ * keeps errno, so that a failing function can end with: return errprintf (errp, "%s: bad fanout '%s'", ...).
  */
 int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
@@ -22,7 +22,7 @@ int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (
 int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void *errsetf_null (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
-/* Set errno.  Returns -1, or NULL. */
+/* Set errno. Return -1, or NULL. */
 static inline int errset (int errnum)
 {
     errno = errnum;

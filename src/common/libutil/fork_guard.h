@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fork_guard.h - detect that a process is a fork of the process that created an object
+/* fork_guard.h - detect that the calling process is a child, made by fork (), of the process that created an object
  *
  * The guard lies in pages that the kernel zeroes in a child (MADV_WIPEONFORK), so the check is a single load. On
  * kernels without that feature the check compares process ids, which needs a system call.
@@ -21,7 +21,9 @@ struct fork_guard {
     pid_t pid;
 };
 
-/* Bind 'guard' to the calling process. 'guard' must be at the start of pages of 'size' bytes. */
+/* Bind 'guard' to the calling process. 'guard' must be at the start of 'size' bytes of whole pages, which a child finds
+ * zeroed.
+ */
 static inline void fork_guard_arm (struct fork_guard *guard, size_t size)
 {
     *guard = (struct fork_guard){ .armed = true, .pid = getpid () };

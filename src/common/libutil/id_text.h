@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* id_text.h - what text forms of several kinds of id share: base 64 that sorts, and one id a line
+/* id_text.h - functions that the text forms of several kinds of id share: base 64 that sorts, and one id a line
  *
- * lex64, for flax and uid, is base 64 text that sorts like its value. The value 0 has a character that depends on the
- * scheme; values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII. Bits are taken six at a time from the top, without
+ * lex64, for flax and uid, is a base 64 text that sorts like its value. The character for the value 0 depends on the
+ * scheme. Values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII. Bits are taken six at a time from the top, without
  * padding.
  */
 #ifndef UTIL_ID_TEXT_H
@@ -22,8 +22,8 @@ typedef uint8_t lex64_units __attribute__ ((vector_size (16)));
 typedef uint32_t lex64_quads __attribute__ ((vector_size (16)));
 typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
 
-/* The 16 values of 6 bits of the lower 48 bits of 'upper', then of 'lower', a byte each.  Each half
- * becomes two lanes of 24 bits, and each lane four bytes, the uppermost bits in the first one.
+/* Split the lower 48 bits of 'upper', then those of 'lower', into 16 values of 6 bits, one in each byte. Each half
+ * becomes two lanes of 24 bits, and each lane four bytes. The uppermost bits are in the first byte.
  */
 static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 {
@@ -38,9 +38,10 @@ static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 #endif
 }
 
-/* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the character for 0. All 16 bytes
- * are converted in parallel: the character of a value is the value plus the gaps in ASCII before all runs of the
- * alphabet up to its own. Two independent sums shorten the chain of dependencies.
+/* Write the lower 48 bits of 'upper', then those of 'lower', as 16 characters; 'zero' is the character for 0. All 16
+ * bytes are converted in parallel. The characters of the alphabet are runs in ASCII with gaps between them: the
+ * character of a value is the value plus all gaps before its run. Two independent sums shorten the chain of
+ * dependencies.
  */
 static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])
 {
@@ -54,7 +55,7 @@ static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, ch
     memcpy (text, &c, 16);
 }
 
-/* The value of a character other than the one for 0; 0 if the character is not in the alphabet. */
+/* The value of a character; 0 if the character is not one of those for 1 ... 63. */
 static inline unsigned lex64_value (char c)
 {
     static const uint8_t values[128] = {
@@ -69,8 +70,8 @@ static inline unsigned lex64_value (char c)
     return (unsigned char)c < 128 ? values[(unsigned char)c] : 0;
 }
 
-/* Read up to 10 characters as one number in '*bits'. Returns the number of characters that are in the alphabet; if that
- * is less than 'len', it is the index of the first wrong one.
+/* Read up to 10 characters as one number in '*bits'. Returns how many characters are in the alphabet, up to the first
+ * that is not. A result below 'len' is the index of the first wrong character.
  */
 static inline size_t lex64_decode (const char *text, size_t len, char zero, uint64_t *bits)
 {
@@ -91,7 +92,7 @@ static inline size_t lex64_decode (const char *text, size_t len, char zero, uint
 static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lower)
 {
     lex64_halves x = (lex64_halves)
-        values; /* in each pair of neighbours of 6, 12, 24 bits the first goes above the second */
+        values; /* of two neighbours of 6, then 12, then 24 bits, the first goes above the second */
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     x = (x << 6 & UINT64_C (0x0fc00fc00fc00fc0)) | (x >> 8 & UINT64_C (0x003f003f003f003f));
@@ -106,9 +107,10 @@ static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lo
     *lower = x[1];
 }
 
-/* Read 16 characters, the first eight as 48 bits in '*upper', the others in '*lower'. Returns false if one is not in
- * the alphabet; lex64_decode () finds which one. All 16 bytes are converted in parallel: the gaps before the runs of
- * the alphabet are subtracted. A character in a gap is beyond the end of one run, but not at the beginning of the next.
+/* Read 16 characters: the first eight become 48 bits in '*upper', the others 48 bits in '*lower'. Returns false if a
+ * character is not in the alphabet; lex64_decode () finds which one. All 16 bytes are converted in parallel: from each
+ * character the gaps before its run are subtracted. A wrong character is detected because it is behind the end of one
+ * run, but not at the beginning of the next.
  */
 static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upper, uint64_t *lower)
 {
@@ -130,7 +132,8 @@ static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upp
 
 /* --- many ids, one a line ----------------------------------------------------------------------------------------
  *
- * Both functions are inlined into their caller together with the function that converts one id, which gets 'how'.
+ * Both functions below are inlined into their caller, together with the function that converts one id. That function
+ * gets 'how'.
  */
 
 #define LINES_INLINE static inline __attribute__ ((always_inline))

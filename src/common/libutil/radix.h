@@ -10,14 +10,14 @@
  *         radix_sort (items, count, sizeof (struct item), key_cb, sort_cb);
  *     }
  *
- * The compiler inlines radix_sort () there, with the size and the key known at compile time; it calls the function
- * again for parts of the array.
+ * The compiler inlines radix_sort () there, with the size and the key known at compile time. radix_sort () calls the
+ * function again for parts of the array.
  *
- * A pass uses some bits of the key, beginning with the first one that is not the same in all items: bits that all ids
- * of a time share are scanned only once. It moves each item once, to the part of the array for its bits, so no memory
- * is allocated. A part with few items is sorted by insertion. Passes are nested at most 16 deep for any keys, with 4
- * KiB of stack each, and the time of each is proportional to the number of items. Items with the same key end up in any
- * order.
+ * A pass uses some bits of the key, beginning with the first bit that is not the same in all items. So bits that all
+ * ids of a time share are scanned only once. A pass moves each item once, to the part of the array for the item's bits,
+ * so no memory is allocated. A part with few items is sorted by insertion. Passes are nested at most 16 deep for any
+ * keys, with 4 KiB of stack each. The time of a pass is proportional to the number of its items. Items with the same
+ * key end up in any order.
  */
 #ifndef LIBUTIL_RADIX_H
 #define LIBUTIL_RADIX_H
@@ -31,12 +31,12 @@
 #define RADIX_PARTS_MAX (1 << RADIX_BITS_MAX)
 #define RADIX_FEW 16         /* up to this number of items, insertion is faster than a pass */
 #define RADIX_ITEM_MAX 64    /* bytes */
-#define RADIX_PREFETCH 65536 /* bytes of items that exceed the nearest cache */
+#define RADIX_PREFETCH 65536 /* bytes: larger arrays exceed the nearest cache */
 
 /* The upper (0) or lower (1) 64 bits of an item's key. */
 typedef uint64_t (*radix_key_f) (const void *item, int word);
 
-/* The function of a kind of item, which sorts them. */
+/* The function that sorts the items of one kind. */
 typedef void (*radix_sort_f) (void *items, size_t count);
 
 #define RADIX_INLINE static inline __attribute__ ((always_inline))
@@ -60,7 +60,7 @@ RADIX_INLINE void radix_insertion (char *items, size_t count, size_t size, radix
     }
 }
 
-/* The bits of a word of the keys that differ between items. */
+/* The bits of one word of the key that are not the same in all items. */
 RADIX_INLINE uint64_t radix_differences (const char *items, size_t count, size_t size, radix_key_f key, int word)
 {
     uint64_t first = key (items, word), all = 0;
@@ -81,9 +81,7 @@ RADIX_INLINE unsigned radix_part (const void *item, radix_key_f key, struct radi
     return key (item, digit.word) >> digit.shift & (digit.parts - 1);
 }
 
-/* Move each item into its part. Part 'k' begins at next[k] and ends before end[k], in items; afterwards next[k] is
- * end[k].
- */
+/* Move each item into its part. Part 'k' consists of items next[k] ... end[k] - 1. Afterwards next[k] is end[k]. */
 RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radix_key_f key, struct radix_digit digit,
                                     size_t *next, const size_t *end)
 {
@@ -105,8 +103,8 @@ RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radi
     }
 }
 
-/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'. 'again' is the function that calls
- * radix_sort ().
+/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'. 'again' is the function that calls radix_sort
+ * ().
  */
 RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_f key, radix_sort_f again)
 {

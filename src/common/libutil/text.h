@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* text.h - text of other programs and people: UTF-8, sets of numbers, log lines */
+/* text.h - texts that come from other programs and people: UTF-8, sets of numbers, log lines */
 #ifndef UTIL_TEXT_H
 #define UTIL_TEXT_H
 
@@ -10,7 +10,7 @@
 
 /* --- UTF-8 (RFC 3629) ------------------------------------------------------------------------------------------- */
 
-/* How many bytes at the start of 's' are complete, well-formed characters: 'size' if all are. */
+/* How many bytes at the start of 's' are complete, well-formed characters; 'size' if all bytes are. */
 size_t utf8_span (const char *s, size_t size);
 
 /* Like utf8_span (), but also stops at a control character (U+0000 to U+001F, U+007F to U+009F). */
@@ -24,11 +24,13 @@ void utf8_clean_printable (char *s, size_t size);
 
 /* --- sets of numbers as text: "3", "0-7", "[0-7,9]" (Flux RFC 22) ----------------------------------------------- */
 
-/* Whether 'text' contains 'n': 1 or 0, or -1 with errno EINVAL if 'text' is not such a set. "" and "[]" are empty sets.
+/* Whether 'text' contains 'n'. Returns 1 or 0, or -1 with errno EINVAL if 'text' is not such a set. "" and "[]" are
+ * empty sets.
  */
 int ranges_have (const char *text, uint32_t n);
 
-/* Store the greatest number of the set in '*last'. Returns 1, 0 if the set is empty, or -1 with errno EINVAL as above.
+/* Store the greatest number of the set in '*last'. Returns 1, 0 if the set is empty, or -1 with errno EINVAL if 'text'
+ * is not such a set.
  */
 int ranges_last (const char *text, uint32_t *last);
 
@@ -38,7 +40,7 @@ int ranges_last (const char *text, uint32_t *last);
 typedef void (*ranges_each_f) (uint64_t first, uint64_t last, void *arg);
 int ranges_each (const char *text, ranges_each_f each, void *arg);
 
-/* How many numbers below 'end' the text contains; a number that occurs in several ranges counts several times. 0 if
+/* How many numbers of the text are below 'end'; a number that occurs in several ranges counts several times. 0 if
  * 'text' is not such a set.
  */
 uint64_t ranges_count (const char *text, uint32_t end);
@@ -68,7 +70,9 @@ struct logline {
  */
 int logline_parse (const char *line, struct logline *l);
 
-/* Write "TIME NAME.LEVEL[RANK]: TEXT" of such a line to 'buf'. Returns 0, or -1 with errno EINVAL as above. */
+/* Write "TIME NAME.LEVEL[RANK]: TEXT" for such a line to 'buf'. Returns 0, or -1 with errno EINVAL if the line has
+ * another form.
+ */
 int logline_format (const char *line, char *buf, size_t size);
 
 #endif /* UTIL_TEXT_H */

@@ -4,8 +4,8 @@
 /* curve.h - CURVE keys: which peers may connect, and the file with an instance's key
  *
  * zap_*: the ZAP handler of one ZeroMQ context (ZeroMQ RFC 27), for CURVE only. certificate_*: a file with a key pair,
- * in the form of CZMQ's zcert. A process that can read the file can act as any broker of the instance, so only the
- * owner may read it.
+ * in the form of CZMQ's zcert. A process that can read this file can act as any broker of the instance, so only the
+ * file's owner may read it.
  */
 #ifndef LIBZMQUTIL_CURVE_H
 #define LIBZMQUTIL_CURVE_H
@@ -22,12 +22,14 @@
 
 struct zap;
 
-/* Decide whether the owner of 'key' may connect to a socket of that domain (ZMQ_ZAP_DOMAIN). If so, write a name for
- * the connection to 'user'.
+/* Decide whether the owner of 'key' may connect to a socket of that domain (ZMQ_ZAP_DOMAIN). If the owner may, write a
+ * name for the connection to 'user'.
  */
 typedef bool (*zap_f) (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg);
 
-/* Create the handler before the sockets that it guards are bound. A context has one. NULL with errno set. */
+/* Create the handler before the sockets that it guards are bound. A context can have only one handler. NULL with errno
+ * set.
+ */
 struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg);
 void zap_destroy (struct zap *zap);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fifo.h - what queues are made of: a queue of pointers, and a list of freed blocks
+/* fifo.h - two parts of queues: a queue of pointers, and a list of freed blocks
  *
  * The queue grows; an all-zero struct is an empty queue. It does not dereference its pointers: the owner counts, limits
  * and frees the items.
@@ -26,7 +26,7 @@ int fifo_push (struct fifo *q, const void *item);
 /* Take the oldest item. NULL if the queue is empty. */
 const void *fifo_pop (struct fifo *q);
 
-/* Free a large ring if it is empty. */
+/* If the queue is empty and its ring is large, free the ring. */
 void fifo_shrink (struct fifo *q);
 
 /* Free the ring, not the items, and empty the queue. Keeps errno. */
@@ -34,7 +34,8 @@ void fifo_fini (struct fifo *q);
 
 /* --- freed blocks of one size, kept for later allocations by one thread ------------------------------------------
  *
- * Objects that are needed for each request are thus allocated only once. The list keeps at most FREELIST_BYTES.
+ * With such a list, objects that each request needs are not allocated for each request. The list keeps at most
+ * FREELIST_BYTES.
  */
 
 #define FREELIST_BYTES ((size_t)64 << 10)
