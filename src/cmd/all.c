@@ -3,7 +3,7 @@
 
 /* all.c - idtree-all: all commands of idtree, and help; idtree module list, doc list, keygen
  *
- * The program idtree runs it in its own place if it does not have the command itself (main.c).
+ * If the idtree program does not have a command itself, it executes idtree-all in its process (main.c).
  */
 #include <errno.h>
 #include <locale.h>
@@ -26,7 +26,7 @@ static const char *status_name (const json_t *number)
     return status >= 0 && status < 4 ? names[status] : "?";
 }
 
-/* Services of a module except the one of its own name, joined with commas. */
+/* The services of a module, joined with commas, without the service that has the module's name. */
 static json_t *other_services (const json_t *m)
 {
     const char *name = json_string_value (json_object_get (m, "name"));
@@ -202,7 +202,8 @@ static bool is_help (const char *s)
     return !strcmp (s, "-h") || !strcmp (s, "--help") || !strcmp (s, "help");
 }
 
-/* idtree help, help COMMAND, help GROUP; idtree GROUP -h.  Returns whether the screen exists. */
+/* Show the help of idtree help, help COMMAND, help GROUP or idtree GROUP -h.  Returns false if there is no such help.
+ */
 static bool help (int argc, char **argv)
 {
     const struct command *command;
@@ -237,7 +238,7 @@ int main (int argc, char **argv)
         out_error ("idtree: %s\n", error.text);
         return CMD_FAILED;
     }
-    setlocale (LC_CTYPE, ""); /* for the lines of trees */
+    setlocale (LC_CTYPE, ""); /* trees are drawn with characters outside of ASCII */
     if (argc < 2) {
         out_error ("idtree: which command? (idtree -h lists them)\n");
         return CMD_USAGE;

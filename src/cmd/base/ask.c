@@ -3,8 +3,8 @@
 
 /* ask.c - the connection of a command: connect to a broker, send requests to one or many ranks, wait for the answers
  *
- * If no answer arrives, this file probes in order the broker that the command is connected to, the broker of the rank,
- * and the service on that rank.  The first one that does not answer is named in the message.
+ * If no answer arrives, this file probes in this order: the broker that the command is connected to, the broker of the
+ * requested rank, and the service on that rank.  The error message names the first one that does not answer.
  */
 #include "config.h"
 
@@ -24,11 +24,11 @@
 #include "libutil/text.h"
 
 #define POLL_MAX_MS 86400000
-#define OWN_ATTRIBUTE "router.max-pending" /* every broker of idtree has it, no broker of Flux does */
+#define OWN_ATTRIBUTE "router.max-pending" /* each broker of idtree has this attribute, and no broker of Flux */
 #define PROBE_MS 2000.                     /* timeout of a ping after another request timed out */
-#define WINDOW 512                         /* requests in flight */
-#define LONGEST_MS 600000.                 /* the longest that a broker waits for the ranks below it */
-#define PART_OF_TIMEOUT 7. / 8.            /* the rest is left for the answer's way back */
+#define WINDOW 512                         /* most requests in flight */
+#define LONGEST_MS 600000.                 /* longest time that a broker waits for the ranks below it */
+#define PART_OF_TIMEOUT 7. / 8.            /* brokers get this part of --timeout; the answer's way needs the rest */
 
 const char *ask_uri (const struct cmd *cmd)
 {
@@ -39,7 +39,7 @@ const char *ask_uri (const struct cmd *cmd)
 
 /* --- a limit of time ------------------------------------------------------------------------- */
 
-/* Wait until the call has ended or the time is over. */
+/* End the program with a message when the time of the guard is over, unless the guarded call has ended before. */
 static void *watch (void *arg)
 {
     struct guard *g = arg;
@@ -152,7 +152,10 @@ idt_t *ask_connect_for (struct cmd *cmd, uint32_t rank)
     return h;
 }
 
-/* A failure other than ENOENT counts as "not Flux": the caller's next request fails and reports the error. */
+/* Whether the connected broker belongs to Flux: it answers ENOENT for the attribute that only brokers of idtree have.
+ * After any other failure the result is false, because the caller's next request then fails, too, and reports the
+ * error.
+ */
 bool ask_is_flux (const struct cmd *cmd)
 {
     struct guard guard;
@@ -204,7 +207,7 @@ idt_t *ask_connect_own (struct cmd *cmd)
 
 /* --- no answer ------------------------------------------------------------------------------- */
 
-/* Every answer counts, also an error, except EHOSTUNREACH. */
+/* Whether a service answers a ping.  An error counts as an answer, except EHOSTUNREACH. */
 static bool answers (const struct cmd *cmd, const char *service, uint32_t nodeid)
 {
     char topic[CMD_SERVICE_MAX + 8];
@@ -388,7 +391,7 @@ static bool names (const char *text, uint32_t rank)
     return !strcmp (text, "all") || ranges_have (text, rank) > 0;
 }
 
-/* Check that 'text' is a list of ranks, or "all", of this instance; ends the program if not.  Returns the size of the
+/* Check that 'text' is "all" or a list of ranks of this instance, or end the program.  Returns the size of the
  * instance.
  */
 static uint32_t check (struct cmd *cmd, const char *text)
@@ -510,7 +513,9 @@ json_t *subtree_request_new (const struct cmd *cmd, uint32_t rank)
     return request;
 }
 
-/* A broker that does not know the request answers a guest with EPERM, as for requests of the owner only. */
+/* A broker that does not know the request answers EPERM to a guest, because it treats an unknown request like those
+ * that only the owner may send.
+ */
 json_t *subtree_report_new (struct cmd *cmd, json_t *request, const char *what)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "metrics.get", IDT_NODEID_ANY, request), what);

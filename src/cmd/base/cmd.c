@@ -3,10 +3,10 @@
 
 /* cmd.c - the code that all subcommands of idtree share
  *
- * It is the only place that reads the environment, except for the URI of the broker, which idt_open () reads.
+ * This is the only file that reads the environment, except that idt_open () reads the URI of the broker.
  *
  * getopt_long () parses the options.  Its tables are built from the command's option table before parsing.  Its own
- * messages are off: ours name the command and suggest the nearest option.
+ * messages are off, because the messages of this file also name the command and suggest the nearest option.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,14 +21,14 @@
 #include "cmd/base/suggest.h"
 #include "libutil/duration.h"
 
-#define KEY_LONG 256      /* value of getopt_long () for option 0 of the table if it has no letter */
+#define KEY_LONG 256      /* value that getopt_long () returns for option 0 of the table, if it has no letter */
 #define TIMEOUT_MS 30000. /* the default of --timeout */
 #define DAY_S 86400.
-#define WHY_MAX 2048 /* bytes of a message that a command prints itself */
+#define WHY_MAX 2048 /* most bytes of a message that a command prints in its own form */
 
 /* --- table ---------------------------------------------------------------------------------- */
 
-/* Return what follows 'word' in 'name' if 'word' is its first word, else NULL. */
+/* If 'word' is the first word of 'name', return the rest of 'name', else NULL. */
 static const char *after_word (const char *name, const char *word)
 {
     size_t len = strlen (word);
@@ -38,7 +38,7 @@ static const char *after_word (const char *name, const char *word)
     return name[len] == ' ' ? name + len + 1 : name[len] == '\0' ? name + len : NULL;
 }
 
-/* Other names of commands: short ones, and groups for commands that are named as in Flux. */
+/* Other names of commands: short names, and names with a group for commands that are named as in Flux. */
 static const struct alias {
     const char *name, *command;
 } aliases[] = {
@@ -104,7 +104,7 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
 
 /* --- ends ----------------------------------------------------------------------------------- */
 
-/* End without freeing what callers have allocated: _exit () skips the leak checker. */
+/* End the program.  _exit () also skips the leak checker, so callers need not free what they have allocated. */
 __attribute__ ((noreturn)) static void end (int status)
 {
     fflush (stdout);
@@ -122,14 +122,14 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
 {
     va_list ap;
 
-    cmd_flush (cmd); /* a later flush that fails has lost the cause */
+    cmd_flush (cmd); /* if a later flush failed, the cause would be lost */
     va_start (ap, fmt);
     vwarn (cmd, fmt, ap);
     va_end (ap);
     out_error ("\n");
 }
 
-/* The command prints 'why' itself.  Its exit status holds even if 'why' cannot be written. */
+/* The command prints 'why' in its own form.  The command's exit status is kept even if 'why' cannot be written. */
 __attribute__ ((noreturn)) static void end_by_own (const struct cmd *cmd, const char *why)
 {
     idt_error_t error;
@@ -255,7 +255,7 @@ static void add_letter (struct parser *p, int letter, bool has_arg)
 {
     char s[3] = { (char)letter, has_arg ? ':' : '\0', '\0' };
 
-    strcat (p->shorts, s); /* 0: appends nothing */
+    strcat (p->shorts, s); /* appends nothing if 'letter' is 0 */
 }
 
 static void make_parser (const struct command *command, struct parser *p)
@@ -269,7 +269,7 @@ static void make_parser (const struct command *command, struct parser *p)
         p->longs[i].name = o->name;
         p->longs[i].has_arg = o->arg ? required_argument : no_argument;
         p->longs[i].val = o->letter & 0xff ? o->letter & 0xff : KEY_LONG + i;
-        p->names[i] = o->help ? o->name : ""; /* for suggestions */
+        p->names[i] = o->help ? o->name : ""; /* suggestions */
         add_letter (p, o->letter & 0xff, o->arg != NULL);
         add_letter (p, o->letter >> 8, o->arg != NULL);
     }
@@ -284,8 +284,8 @@ static const struct cmd_option *option_of (const struct parser *p, int key)
     return NULL;
 }
 
-/* getopt_long () reports the cause in 'optopt': 0: unknown long option; a letter or key of the table: that option takes
- * no argument; another letter: unknown.
+/* End the program because of a wrong option.  getopt_long () has set 'optopt': 0 for an unknown long option; a letter
+ * or key of the table for an option that takes no argument, but was given one; another letter for an unknown option.
  */
 static void bad_option (struct cmd *cmd, const struct parser *p)
 {
@@ -307,7 +307,9 @@ static void bad_option (struct cmd *cmd, const struct parser *p)
     cmd_usage (cmd, "unknown option '%s'", quoted);
 }
 
-/* Reject an empty first operand, which is usually an unset variable of a script.  Only a TEXT may be empty. */
+/* Refuse an empty first operand, because it usually comes from an unset variable of a script.  Only an operand named
+ * TEXT may be empty.
+ */
 static void check_empty (struct cmd *cmd, const char *operands)
 {
     const char *first = operands + strspn (operands, "[");
@@ -317,7 +319,7 @@ static void check_empty (struct cmd *cmd, const char *operands)
         cmd_usage (cmd, "the %.*s is empty", (int)strcspn (first, " ."), first);
 }
 
-/* The number of operands must be within what the usage line allows. */
+/* Refuse a number of operands that the usage line does not allow. */
 static void check_operands (struct cmd *cmd)
 {
     const char *operands = cmd->command->operands ? cmd->command->operands : "";
@@ -327,7 +329,7 @@ static void check_operands (struct cmd *cmd)
     for (const char *p = operands; *p; p += strspn (p, " ")) {
         min += *p != '[';
         max++;
-        if (*p == '[') /* blanks are part of the optional operand */
+        if (*p == '[') /* skip the optional operand, which may contain blanks */
             p += strcspn (p, "]");
         p += strcspn (p, " ");
     }
@@ -418,7 +420,7 @@ void cmd_flush (const struct cmd *cmd)
 
     if (out_flush (stdout, &why) == 0)
         return;
-    if (errno == EPIPE) /* the reader has read enough, as head does */
+    if (errno == EPIPE) /* the reader has closed the pipe, as head does */
         end (CMD_FAILED);
     cmd_die (cmd, "cannot write: %s", why.text);
 }

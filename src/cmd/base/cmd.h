@@ -33,37 +33,37 @@ enum cmd_status {
 struct cmd;
 
 struct cmd_option {
-    int letter;       /* 0: no letter; one, or two by CMD_LETTERS */
+    int letter;       /* 0: no letter; one letter, or two with CMD_LETTERS */
     const char *name; /* the word after -- */
     const char *arg;  /* name of the argument in the -h screen; NULL: takes no argument */
     const char *help; /* one line; NULL: an alias of the option before it, hidden from -h */
 
-    /* Read 'arg' (borrowed from argv; NULL: the option takes none) into 'to', or end the program.  'to' is 'offset'
-     * bytes behind the address that the caller gave to cmd_options ().
+    /* Convert 'arg' (borrowed from argv; NULL: the option takes none) and store it in 'to', or end the program.  'to'
+     * is the address that the caller gave to cmd_options (), plus 'offset' bytes.
      */
     void (*take) (struct cmd *cmd, const char *arg, void *to);
     size_t offset;
 };
 
-/* Two letters for one option: 'own' (0: no letter) is shown by -h.  'other' is hidden: it is the letter of Flux's
- * command, or one with another meaning in most commands.  A letter that -h shows means the same in all commands.
+/* Two letters for one option: 'own' (0: no letter) is shown by -h.  'other' is hidden, because it is only the letter of
+ * Flux's command, or has another meaning in most commands.  A letter that -h shows means the same in all commands.
  */
 #define CMD_LETTERS(own, other) ((own) | (other) << 8)
 #define CMD_OPTIONS_MAX 16                    /* of one command */
-#define CMD_OPTIONS_ALL (CMD_OPTIONS_MAX + 4) /* with --uri, --timeout, --json and -h */
+#define CMD_OPTIONS_ALL (CMD_OPTIONS_MAX + 4) /* own options, and --uri, --timeout, --json, -h */
 #define CMD_OPTIONS_END              \
     {                                \
         0, NULL, NULL, NULL, NULL, 0 \
     }
 
-/* Readers of common types of options, with the type of '*to'. */
+/* Functions for 'take' of common options.  The comment is the type of '*to'. */
 void cmd_take_flag (struct cmd *cmd, const char *arg, void *to);  /* bool, set to true */
 void cmd_take_text (struct cmd *cmd, const char *arg, void *to);  /* const char * */
 void cmd_take_rank (struct cmd *cmd, const char *arg, void *to);  /* uint32_t */
 void cmd_take_count (struct cmd *cmd, const char *arg, void *to); /* uint64_t from 1 to UINT32_MAX */
 
-/* An entry for the table of a command that sends its request to one broker, --rank, into a uint32_t; and a table with
- * this entry alone.
+/* An entry for the option table of a command that sends its request to one broker: --rank, stored as a uint32_t.
+ * cmd_rank_options is a table with only this entry.
  */
 #define CMD_RANK_OPTION(offset)                                                               \
     {                                                                                         \
@@ -74,25 +74,26 @@ extern const struct cmd_option cmd_rank_options[];
 enum cmd_flag {
     CMD_CONNECTS = 1, /* connects to a broker: has --uri and --timeout */
     CMD_VERBATIM = 2, /* gets its arguments unparsed */
-    CMD_RUNS = 4,     /* options end at the first operand, which is another command */
-    CMD_HIDDEN = 8,   /* not in lists */
-    CMD_SILENT = 16,  /* prints nothing; with --json an empty object, when done */
+    CMD_RUNS = 4,     /* options end at the first operand, because the rest is another command */
+    CMD_HIDDEN = 8,   /* not in lists of commands */
+    CMD_SILENT = 16,  /* prints nothing; with --json prints an empty object when done */
 };
 
 struct command {
     const char *name;     /* one word, or two: "id new" */
-    const char *operands; /* as in the usage line: [optional], "..." for any number; NULL: no operands */
+    const char *operands; /* as in the usage line: [optional], "..." after an operand that repeats; NULL: no operands */
     int flags;            /* enum cmd_flag bits */
     const char *summary;
     const char *details;              /* more lines for -h; may be NULL */
     const char *example;              /* one command line */
-    const char *json;                 /* what --json prints, for -h (etc/schema); NULL: has no --json */
+    const char *json;                 /* what --json prints, for -h (etc/schema); NULL: no --json */
     const struct cmd_option *options; /* ends with CMD_OPTIONS_END; may be NULL */
     int (*run) (struct cmd *cmd);     /* returns the exit status */
 };
 
-/* Find the command whose name begins 'argv'.  Sets '*words' to the number of words that its name takes.  NULL: not
- * found.  'table', here and below: all commands in the order of the -h screen, ended by NULL.
+/* Find the command whose name is at the beginning of 'argv'.  Sets '*words' to the number of words of this name.
+ * Returns NULL if there is no such command.  'table', here and below, has all commands in the order of the -h screen,
+ * and ends with NULL.
  */
 const struct command *cmd_find (const struct command *const *table, int argc, char **argv, int *words);
 
@@ -104,8 +105,8 @@ struct cmd_words {
     size_t count;
 };
 
-/* The words that may follow 'group', or the first words of all commands (NULL), each listed one time.  Returns their
- * number.
+/* List the words that may follow 'group', or the first words of all commands ('group' NULL).  Each word is listed one
+ * time.  Returns the number of words.
  */
 size_t cmd_words (struct cmd_words *w, const struct command *const *table, const char *group);
 
@@ -127,20 +128,20 @@ struct cmd {
     const struct command *command;
     const struct command *const *table; /* all commands, 'command' among them */
     struct cmd_env env;
-    const char *uri;   /* --uri; NULL: not given, idt_open () takes its default */
-    double timeout_ms; /* --timeout: how long to wait for an answer; negative: without end */
+    const char *uri;   /* --uri; NULL: not given, idt_open () uses its default */
+    double timeout_ms; /* --timeout: how long to wait for an answer; negative: forever */
     bool json;         /* --json */
     int open_flags;    /* for idt_open_ex () */
     idt_t *h;          /* NULL: not connected; closed when the command has run */
-    struct {           /* the last request, named in the message if no answer arrives */
+    struct {           /* the last request: the message about a missing answer names it */
         char service[CMD_SERVICE_MAX];
         uint32_t nodeid;
     } asked;
-    /* cmd_die () passes its message to this function, which prints it in another form and returns the exit status.
-     * NULL: print to stderr.
+    /* NULL, or a function to which cmd_die () passes its message instead of printing it.  The function prints the
+     * message in another form, and returns the exit status.
      */
     int (*died) (const struct cmd *cmd, const char *why);
-    /* The operands, after cmd_options (); with CMD_VERBATIM all arguments. */
+    /* The operands, after cmd_options ().  With CMD_VERBATIM: all arguments. */
     int argc;
     char **argv;
 };
@@ -148,30 +149,32 @@ struct cmd {
 /* Run a command of 'table'.  'argv' begins with the last word of its name.  Returns its exit status. */
 int cmd_run (const struct command *command, const struct command *const *table, int argc, char **argv);
 
-/* Take the options into 'to' (NULL: the command has no own options).  Handles -h, --uri, --timeout and --json.  Ends
- * the program (CMD_USAGE) if an option is not in the table, or if there are too few or too many operands.
+/* Store the options in 'to' (NULL: the command has no options of its own).  Handles -h, --uri, --timeout and --json.
+ * Ends the program (CMD_USAGE) if an option is not in the table, or if there are too few or too many operands.
  */
 void cmd_options (struct cmd *cmd, void *to);
 
-/* Print "idtree NAME: " and a sentence on stderr. */
+/* Print "idtree NAME: " and the sentence to stderr. */
 void cmd_warn (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
-/* The same, then end the program: cmd_die () with CMD_FAILED; cmd_usage () with CMD_USAGE and a hint at -h. */
+/* Print like cmd_warn (), and end the program: cmd_die () with CMD_FAILED; cmd_usage () with CMD_USAGE and a hint at
+ * -h.
+ */
 void cmd_die (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((noreturn, format (printf, 2, 3)));
 void cmd_usage (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((noreturn, format (printf, 2, 3)));
 
-/* Read 's' as a decimal number min ... max, or end the program: "WHAT '8x': a number from 1 to 9
- * is needed".
- */
+/* Return 's' as a decimal number from min to max, or end the program: "WHAT '8x': a number from 1 to 9 is needed". */
 uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max);
 
-/* Read 's' as seconds above 0, fractions allowed, at most a day.  Returns milliseconds. */
+/* Return 's', a number of seconds above 0 and at most a day, with fractions, in milliseconds.  Ends the program if 's'
+ * is not such a number.
+ */
 double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
 
-/* Read 's' as a rank. */
+/* Return 's' as a rank, or end the program. */
 uint32_t cmd_rank (const struct cmd *cmd, const char *s);
 
-/* Write all buffered output, or end the program if it cannot be written.  Called automatically when the command has
+/* Write all buffered output, or end the program if it cannot be written.  cmd_run () calls this when the command has
  * run.
  */
 void cmd_flush (const struct cmd *cmd);
@@ -180,21 +183,21 @@ void cmd_flush (const struct cmd *cmd);
 
 #define CMD_QUOTE_MAX 64
 
-/* Write 's' of 'len' bytes into 'buf' for an error message: a long text is cut with "...", control characters become
- * \xNN.  Returns 'buf'.
+/* Write the 'len' bytes at 's' into 'buf' for an error message.  A long text is cut and gets "...", and control
+ * characters become \xNN.  Returns 'buf'.
  */
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
 
-/* Write all options of a command, also the common ones, into 'all'.  Returns their number. */
+/* Write all options of a command, including the common ones, into 'all'.  Returns their number. */
 int cmd_all_options (const struct command *command, struct cmd_option all[CMD_OPTIONS_ALL]);
 
-/* Print the -h screen of one command, of all commands, or of all commands whose first word is 'group'. */
+/* Print the -h screen of one command, or of all commands. */
 void cmd_help (const struct command *command);
 void cmd_help_all (const struct command *const *table);
-/* Returns false if no command is in the group. */
+/* Print the -h screen of the commands whose first word is 'group'.  Returns false if there are none. */
 bool cmd_help_group (const struct command *const *table, const char *group);
 
-/* End the program with a message about an unknown command. */
+/* End the program with a message that the command in 'argv' is unknown. */
 void cmd_unknown (const struct command *const *table, int argc, char **argv) __attribute__ ((noreturn));
 
 /* --- the commands ----------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 
 /* input.c - what commands read: a whole file, or a stream line by line
  *
- * A line that is complete in the data is passed on in place, with its newline replaced by a NUL.  Only a line that the
- * end of the data cuts is copied.
+ * If the data contains a whole line, the line is passed on without a copy: a NUL replaces its newline.  Only a line
+ * whose end is not in the data yet is copied.
  */
 #include <assert.h>
 #include <errno.h>

@@ -7,10 +7,10 @@
 
 #include "cmd/base/cmd.h"
 
-/* The operand that names a file; NULL: not given, or "-", so read stdin. */
+/* The operand that names a file.  NULL: read stdin, because the operand was not given or is "-". */
 const char *input_path (const struct cmd *cmd, int operand);
 
-/* The name of the input for messages. */
+/* The name of 'path' for messages; "stdin" if it is NULL. */
 const char *input_name (const char *path);
 
 /* Read all bytes of a file (NULL: stdin) and append a NUL.  The caller frees the result with free ().  Ends the program
@@ -23,26 +23,26 @@ char *input_read (const struct cmd *cmd, const char *path, const char *what, siz
  * Lines are passed on one by one, in order, as they arrive: a stream of any length needs the memory of one line.
  */
 
-#define LINES_MAX 1024 /* bytes; a longer line is passed on cut, with the length LINES_MAX + 1 */
+#define LINES_MAX 1024 /* bytes; a longer line is cut, and passed on with the length LINES_MAX + 1 */
 
-/* Called for each line.  'line' counts from 1.  's' (borrowed) is the line without its newline, followed by a NUL after
- * its 'len' bytes; the line itself may contain NULs, too.
+/* Called for each line.  'line' counts from 1.  's' (borrowed) is the line without its newline; a NUL follows its 'len'
+ * bytes.  The line itself may contain NULs, too.
  */
 typedef void (*lines_f) (void *arg, uint64_t line, const char *s, size_t len);
 
-/* Initialize 'take' and 'arg', and all others with zero. */
+/* Initialize 'take' and 'arg', and all other members with zero. */
 struct lines {
     lines_f take;
     void *arg;
-    uint64_t line; /* lines that ended so far */
-    size_t len;    /* bytes of the unfinished line; above the limit: the rest is dropped */
+    uint64_t line; /* number of lines that have ended */
+    size_t len;    /* bytes of the unfinished line; bytes above the limit are counted, but not kept */
     char buf[LINES_MAX + 1];
 };
 
 /* Add 'size' bytes of the stream.  'data' is overwritten. */
 void lines_add (struct lines *l, char *data, size_t size);
 
-/* End the stream.  The last line may lack its newline. */
+/* Call this at the end of the stream.  The last line need not end with a newline. */
 void lines_end (struct lines *l);
 
 /* Read 'fd' to its end and pass on all lines.  Returns 0, or -1 with errno set. */

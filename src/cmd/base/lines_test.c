@@ -17,7 +17,7 @@ static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
     snprintf (got + n, sizeof (got) - n, "%d:%zu:%.10s|", (int)line, len, s);
 }
 
-/* Whether 'text', added in two pieces cut at 'cut', gives the lines in 'expect'. */
+/* Whether 'text', added in two pieces that meet at byte 'cut', gives the lines in 'expect'. */
 static bool gives (const char *text, size_t len, size_t cut, const char *expect)
 {
     struct lines l = { .take = take_cb };

@@ -13,8 +13,8 @@
 #include "libutil/errprintf.h"
 #include "libutil/text.h"
 
-#define SPEC_MAX 32    /* bytes of "%-08.3lld" */
-#define NUMBER_MAX 512 /* bytes of a formatted number with its width */
+#define SPEC_MAX 32    /* bytes that hold a conversion such as "%-08.3lld" */
+#define NUMBER_MAX 512 /* bytes that hold a formatted number with its padding */
 
 /* --- text --------------------------------------------------------------------------------------- */
 
@@ -44,8 +44,8 @@ static size_t print_escaped (FILE *f, unsigned char c)
     return (size_t)n;
 }
 
-/* Print 'len' bytes with control characters escaped ('f' NULL: print nothing), and return the number of columns they
- * take.
+/* Print 'len' bytes with control characters escaped.  Returns the number of columns that they need.  If 'f' is NULL
+ * only count.
  */
 static size_t print_safe (FILE *f, const char *s, size_t len)
 {
@@ -69,7 +69,7 @@ struct out_spec {
     const char *flags; /* borrowed from the format */
     int nflags;
     int width;
-    int precision; /* negative: none */
+    int precision; /* negative: no precision */
     char size;     /* 'l', 'L' (ll), 'j', 'z', or '\0' */
     char type;
 };
@@ -149,12 +149,12 @@ static uintmax_t take_unsigned (char size, va_list *ap)
                          : va_arg (*ap, unsigned);
 }
 
-/* Write the same conversion for one number, for snprintf (). */
+/* Write the conversion of one number for snprintf () into 'buf'. */
 static void write_spec (const struct out_spec *s, const char *size, char buf[SPEC_MAX])
 {
     int n = snprintf (buf, SPEC_MAX, "%%%.*s%d", s->nflags, s->flags, s->width);
 
-    if (s->width == 0) /* a width of 0 would be read as the flag 0 */
+    if (s->width == 0) /* snprintf () would read a width of 0 as the flag 0 */
         n--;
     if (s->precision >= 0)
         n += snprintf (buf + n, SPEC_MAX - (size_t)n, ".%d", s->precision);
@@ -214,7 +214,9 @@ static void put_all (FILE *f, const char *fmt, va_list ap)
     va_end (args);
 }
 
-/* Stderr is unbuffered: format the whole sentence first, so that no output of other processes splits it. */
+/* Format the whole sentence before it is written.  Stderr is unbuffered, so output of other processes could otherwise
+ * split the sentence.
+ */
 static bool put_at_once (FILE *f, const char *fmt, va_list ap)
 {
     char *text = NULL;
@@ -282,7 +284,9 @@ int out_flush (FILE *f, idt_error_t *errp)
 
 /* --- JSON --------------------------------------------------------------------------------------- */
 
-/* jansson escapes U+0000 to U+001F.  Escape the other control characters here: they can be only inside strings. */
+/* jansson escapes U+0000 to U+001F.  This function escapes the other control characters, which can be only inside
+ * strings.
+ */
 static void put_json (const char *s, size_t size, FILE *f)
 {
     for (size_t i = 0; i < size; i++) {
@@ -354,7 +358,7 @@ static char *text_new (const json_t *value, size_t flags)
     return text;
 }
 
-/* The width of a column in letters: its title or its longest value. */
+/* The width of a column in bytes: the length of its title or of its longest value. */
 static int column_width (const json_t *rows, const char *key, size_t flags)
 {
     size_t width = strlen (key), i;
@@ -421,7 +425,7 @@ static int label_columns (const json_t *o, size_t prefix_len)
     return most;
 }
 
-/* Print the scalars and lists of an object or, with 'tables', its tables, which are printed last. */
+/* Print the scalars and lists of an object, or with 'tables' only its tables.  The caller prints the tables last. */
 static void print_members (const json_t *o, const char *prefix, int columns, size_t flags, bool tables)
 {
     char label[LABEL_MAX];

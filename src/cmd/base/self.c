@@ -3,10 +3,10 @@
 
 /* self.c - find the folder of this idtree, and the programs that belong to it
  *
- * Installed, idtree and idtree-broker are in BINDIR, and idtree-all is in PKGLIBEXECDIR; all may be below another root.
- * In the build tree libtool puts the programs into .libs, and above it scripts that set LD_LIBRARY_PATH and run them.
- * Such a script takes twenty times as long to start as the program.  LD_LIBRARY_PATH is set for this process already,
- * so it runs the programs in .libs directly.
+ * After installation, idtree and idtree-broker are in BINDIR, and idtree-all is in PKGLIBEXECDIR. All these folders may
+ * be below another root. In the build tree libtool puts the programs into .libs.  In the folder above, libtool puts
+ * scripts that set LD_LIBRARY_PATH and run the programs. Such a script takes twenty times as long to start as its
+ * program.  LD_LIBRARY_PATH is already set for this process, so this process runs the programs in .libs directly.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "cmd/base/self.h"
 
-/* The folder of this program. */
+/* Write the folder of this program into 'dir'. */
 static int find_dir (char dir[PATH_MAX])
 {
     ssize_t n = readlink ("/proc/self/exe", dir, PATH_MAX - 1);
@@ -66,7 +66,8 @@ static void leave_libexec (char dir[PATH_MAX])
 
     if (cut (dir, PKGLIBEXECDIR) && strlen (dir) + sizeof (BINDIR) <= PATH_MAX)
         strcat (dir, BINDIR);
-    else if (join (path, dir, "idtree") < 0 || access (path, X_OK) < 0) /* the prefix is a link */
+    else if (join (path, dir, "idtree") < 0
+             || access (path, X_OK) < 0) /* the folder is elsewhere, because a link is part of its path */
         strcpy (dir, BINDIR);
 }
 

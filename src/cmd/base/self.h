@@ -14,8 +14,8 @@ struct self {
     char broker[PATH_MAX]; /* the broker's executable */
 };
 
-/* Find both, installed or in the build tree; IDTREE_BROKER names another broker.  Ends the program if no broker is
- * found.
+/* Find 'bindir' and 'broker', installed or in the build tree.  If IDTREE_BROKER is set, it names the broker.  Ends the
+ * program if no broker is found.
  */
 void self_find (const struct cmd *cmd, struct self *self);
 

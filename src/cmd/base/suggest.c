@@ -3,8 +3,8 @@
 
 /* suggest.c - guess the intended word for a mistyped one
  *
- * It computes the optimal string alignment distance.  Three rows of the usual table are enough, as a swap looks back
- * two rows.
+ * The distance of two words is their optimal string alignment distance.  Three rows of the usual table are enough,
+ * because a swap looks back two rows.
  */
 #include <stdint.h>
 #include <string.h>

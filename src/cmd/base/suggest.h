@@ -9,15 +9,17 @@
 
 #define SUGGEST_WORD_MAX 64 /* longer words get no suggestion */
 
-/* The number of letters to insert, remove, replace or swap with the next to turn 'a' into 'b'. */
+/* The number of edits that turn 'a' into 'b'.  An edit inserts, removes or replaces a letter, or swaps it with the next
+ * one.
+ */
 unsigned suggest_distance (const char *a, const char *b);
 
-/* Return the one of 'n' words that is nearest to 'word', or the first of several.  NULL: too many letters differ in all
- * of them (the limit is a third of the letters, and one more for words of over three).
+/* Return the one of 'n' words that is nearest to 'word'; the first one if several are.  Returns NULL if too many
+ * letters differ in all of them: more than a third of the letters, plus one for a word of more than three letters.
  */
 const char *suggest (const char *word, const char *const *words, size_t n);
 
-/* Return the one of 'n' words that is a synonym of 'word', as remove is of unload; NULL: not found. */
+/* Return the one of 'n' words that means the same as 'word', such as remove for unload; NULL: there is none. */
 const char *suggest_synonym (const char *word, const char *const *words, size_t n);
 
 #endif /* CMD_SUGGEST_H */

@@ -74,7 +74,7 @@ json_t *table_json_new (struct libscols_table *t, const char *name)
     return o;
 }
 
-/* The value of a member as text; numbers are written to 'buf'. */
+/* Return the value of a member as text.  Numbers are written into 'buf'. */
 static const char *member (const json_t *row, const char *key, char *buf, size_t size)
 {
     const json_t *value = json_object_get (row, key);

@@ -13,12 +13,12 @@
 enum table_flag {
     TABLE_RIGHT = 1,  /* aligned right, for numbers */
     TABLE_TREE = 2,   /* the column that shows the tree */
-    TABLE_NUMBER = 4, /* a number in JSON too */
+    TABLE_NUMBER = 4, /* a number in JSON too, not a string */
 };
 
 struct table_column {
     const char *title;
-    const char *key; /* key of the member that it shows, for table_print_rows () */
+    const char *key; /* table_print_rows () shows the member with this key */
     int flags;
 };
 
@@ -29,19 +29,19 @@ struct libscols_table *table_create (const struct table_column *columns, size_t 
 struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent, const char *const *texts,
                                  size_t n);
 
-/* Print to stdout and free. */
+/* Print the table to stdout, and free it. */
 void table_print (struct libscols_table *t);
 
 /* Return the table as an object with the one member 'name', and free the table.  Ends the program if memory is short.
  */
 json_t *table_json_new (struct libscols_table *t, const char *name);
 
-/* Print an array of objects, one a row; with --json, one a line. */
+/* Print an array of objects as a table with a row for each object; with --json print one object a line. */
 void table_print_rows (const struct cmd *cmd, const struct table_column *columns, size_t n, const json_t *rows);
 
-/* --- colors: good states have none ---------------------------------------------------------------- */
+/* --- colors: good states have none ---- */
 
-/* When to use color.  Auto: on a terminal, unless NO_COLOR is set or TERM is dumb. */
+/* When to use color.  COLOR_AUTO: on a terminal, unless NO_COLOR is set or TERM is dumb. */
 struct color {
     enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } when;
 };
@@ -60,7 +60,9 @@ void color_take_never (struct cmd *cmd, const char *arg, void *to);
 /* Whether to print to stdout in color. */
 bool color_wanted (const struct cmd *cmd, const struct color *color);
 
-/* The name of a mood's color for libsmartcols, and the escape sequence that begins it on a terminal; NULL: no color. */
+/* For each mood, the name of its color for libsmartcols, and the escape sequence that begins this color on a terminal;
+ * NULL: no color.
+ */
 extern const struct mood_color {
     const char *name, *begin;
 } mood_colors[];
