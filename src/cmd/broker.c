@@ -67,7 +67,7 @@ struct reloading {
     bool failed;
 };
 
-/* A broker that refuses or does not answer does not keep the others from reading their files. */
+/* Called for each rank.  If a broker refuses or does not answer, the other brokers read their files nevertheless. */
 static void take_answer (uint32_t rank, idt_future_t *f, void *arg)
 {
     struct reloading *r = arg;
@@ -125,22 +125,22 @@ const struct command reload_command = {
 
 /* --- shutdown ---------------------------------------------------------------------------------
  *
- * The command is done when the broker has closed the connection.  A large instance may take long to stop, so the
- * command pings the broker repeatedly, and gives up if it does not answer.
+ * The command is done when the broker has closed the connection.  A large instance may take long to stop.  So the
+ * command pings the broker repeatedly, and fails if the broker does not answer.
  *
- * The broker may end at any time, as another user may have stopped the instance before.  The command does not reconnect
- * then.  If rank 0 has not answered before, the broker's socket shows what happened: a broker that ends in order
- * removes the socket before it closes connections.
+ * The broker may end at any time, because another user may have stopped the instance already.  So the command never
+ * reconnects.  If the connection ends before rank 0 has answered, the broker's socket shows what happened, because a
+ * broker that ends in order removes its socket before it closes connections.
  */
 
 #define ASK_AGAIN_MS 1000
 
 struct stop {
     struct cmd *cmd;
-    bool answered; /* rank 0 stops the instance */
+    bool answered; /* rank 0 has answered that it stops the instance */
     bool lost;
     idt_error_t error;    /* why rank 0 could not be reached */
-    idt_watcher_t *timer; /* runs until the next ping */
+    idt_watcher_t *timer; /* begins the next ping */
 };
 
 static void lost_cb (idt_t *h, int errnum, void *arg)
@@ -151,7 +151,9 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     idt_reactor_stop (idt_get_reactor (h));
 }
 
-/* If rank 0 cannot be reached, either the broker has no parent (states join and run), or it is about to end. */
+/* Rank 0 could not be reached.  If the broker's state is join or run, the broker has no parent, so the command fails.
+ * In other states the broker is about to end.
+ */
 static void state_cb (idt_future_t *f, void *arg)
 {
     struct stop *s = arg;
@@ -187,7 +189,9 @@ static void answer_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* The broker is still there.  An error also counts, as a broker that ends may no longer serve pings. */
+/* The ping was answered, so the broker still runs.  An error counts as an answer, because a broker that ends may no
+ * longer serve pings.
+ */
 static void alive_cb (idt_future_t *f, void *arg)
 {
     struct stop *s = arg;
@@ -223,7 +227,7 @@ static void await_end (struct stop *s, idt_reactor_t *r)
     idt_watcher_destroy (s->timer);
 }
 
-/* Whether the broker that has closed the connection ended in order: its socket no longer exists. */
+/* Whether the broker that has closed the connection ended in order: then its socket no longer exists. */
 static bool is_gone (const struct cmd *cmd)
 {
     idt_t *h = idt_open_ex (cmd->uri,
@@ -235,7 +239,7 @@ static bool is_gone (const struct cmd *cmd)
     return !h && (errnum == ENOENT || errnum == EHOSTUNREACH || errnum == EHOSTDOWN);
 }
 
-/* The broker ended before rank 0 answered that it stops the instance. */
+/* The broker ended before rank 0 answered that it stops the instance.  Returns CMD_OK if the broker ended in order. */
 static int ended_first (const struct cmd *cmd)
 {
     if (!is_gone (cmd))
@@ -247,7 +251,7 @@ static int ended_first (const struct cmd *cmd)
     return CMD_OK;
 }
 
-/* Send the request.  Returns -1 if the connection is lost. */
+/* Send the request to stop the instance.  Returns -1 if the connection is lost. */
 static int send_stop (struct stop *s)
 {
     ask_note (s->cmd, "shutdown.start", 0);

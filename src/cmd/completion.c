@@ -4,12 +4,12 @@
 /* completion.c - idtree complete: print the possible completions of a command line, for the shell; idtree completion:
  * print the shell's script, for users without our package
  *
- * The arguments of idtree complete are the words after "idtree" up to the cursor; the last one is being typed and may
- * be empty.  It prints each possible completion of this word on a line.  Commands, options and values come from the
- * table of commands, so the shell's part (etc/completion/idtree) never changes.
+ * The arguments of idtree complete are the words after "idtree" up to the cursor.  The user is typing the last word,
+ * which may be empty.  The command prints each possible completion of this word on a line.  Commands, options and
+ * values come from the table of commands, so the shell's part (etc/completion/idtree) never changes.
  *
- * Usage lines have one name for each kind of value: FORM, ATTRIBUTE, DOCUMENT.  Values that the instance knows are
- * requested from it, for at most a second; without a broker such arguments have no candidates.
+ * Usage lines have one name for each kind of value: FORM, ATTRIBUTE, DOCUMENT.  Values that only the instance knows are
+ * requested from it, for at most a second.  Without a broker no such values are offered.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -22,21 +22,21 @@
 #include "cmd/id/scheme.h"
 #include "libutil/text.h"
 
-#define ASK_MS 1000. /* the longest that the user waits while typing */
+#define ASK_MS 1000. /* longest time that the user waits while typing */
 #define RANKS_MAX 256
 #define NAME_LEN 64
 
 struct candidates {
     struct cmd *cmd;
-    const char *typed;  /* the word so far */
-    const char *before; /* 'before_len' bytes that precede the candidate in the same word, as --format= */
+    const char *typed;  /* the part of the word that the user has typed */
+    const char *before; /* the 'before_len' bytes before the candidate in the same word, such as --format= */
     size_t before_len;
     const char *rank;   /* --rank; NULL: not given */
-    const char *scheme; /* --scheme, the same */
+    const char *scheme; /* --scheme; NULL: not given */
 };
 
-/* Print 'word' if it begins with the typed text, unless it has control characters, as a name that a user chose may: it
- * could not be typed as it is shown.
+/* Print 'word' if it begins with the typed text.  A word with control characters is left out, because a user could not
+ * type it as it is shown; a name that another user chose may have such characters.
  */
 static void offer_word (const struct candidates *c, const char *word)
 {
@@ -44,7 +44,7 @@ static void offer_word (const struct candidates *c, const char *word)
         out_print ("%.*s%s\n", (int)c->before_len, c->before ? c->before : "", word);
 }
 
-/* Offer all words of a list, with | between them. */
+/* Offer all words of a list in which | separates them. */
 static void offer_list (const struct candidates *c, const char *list)
 {
     char words[128], *save = NULL;
@@ -68,7 +68,7 @@ static void offer_schemes (const struct candidates *c)
         offer_word (c, schemes[i].name);
 }
 
-/* The answer of a broker, or of the broker of --rank; NULL: no answer. */
+/* Send a request to 'nodeid', and return the answer, a new reference; NULL: no answer within ASK_MS, or an error. */
 static json_t *ask_quietly_new (const struct candidates *c, const char *topic, uint32_t nodeid, const char *request)
 {
     struct cmd *cmd = c->cmd;
@@ -92,7 +92,7 @@ static uint32_t rank_of (const struct candidates *c)
     return c->rank && isdigit ((unsigned char)*c->rank) ? (uint32_t)strtoul (c->rank, NULL, 10) : IDT_NODEID_ANY;
 }
 
-/* Offer the strings of an array, or of a member of its objects. */
+/* Offer the strings of an array; with 'member', the strings under this key of the array's objects. */
 static void offer_strings (const struct candidates *c, const json_t *array, const char *member)
 {
     size_t i;
@@ -106,7 +106,7 @@ static void offer_strings (const struct candidates *c, const json_t *array, cons
     }
 }
 
-/* Offer the strings of the array 'key' of an answer. */
+/* Send a request, and offer the strings of the array 'key' in the answer; 'member' as in offer_strings (). */
 static void offer_answer (const struct candidates *c, const char *topic, uint32_t nodeid, const char *key,
                           const char *member)
 {
@@ -141,7 +141,7 @@ static void offer_services (const struct candidates *c)
     json_decref (o);
 }
 
-/* An attribute of the connected broker, for free (); NULL: unknown. */
+/* Return the value of an attribute of the connected broker, for free (); NULL: not known. */
 static char *attribute_new (const struct candidates *c, const char *request)
 {
     json_t *o = ask_quietly_new (c, "attr.get", IDT_NODEID_ANY, request);
@@ -170,7 +170,7 @@ static void offer_rank_sets (const struct candidates *c)
     offer_ranks (c);
 }
 
-/* Offer the ranks at the other ends of a broker's links. */
+/* Offer the ranks at the other ends of the broker's links. */
 static void offer_neighbours (const struct candidates *c)
 {
     json_t *o = ask_quietly_new (c, "overlay.stats-get", rank_of (c), NULL), *link;
@@ -184,7 +184,7 @@ static void offer_neighbours (const struct candidates *c)
     json_decref (o);
 }
 
-/* Offer the possible peers of a broker: kinds, modules, ranks. */
+/* Offer the possible peers of a broker: kinds of peers, modules, ranks. */
 static void offer_peers (const struct candidates *c)
 {
     offer_list (c, "client|module|broker|child|parent");
@@ -192,7 +192,7 @@ static void offer_peers (const struct candidates *c)
     offer_neighbours (c);
 }
 
-/* Offer the modules in a folder, without .so. */
+/* Offer the names of the modules in a folder, without .so. */
 static void offer_files (const struct candidates *c, const char *dir)
 {
     DIR *d = opendir (dir);
@@ -211,7 +211,8 @@ static void offer_files (const struct candidates *c, const char *dir)
         closedir (d);
 }
 
-/* Offer the modules that can be loaded.  It assumes that the broker runs on this host. */
+/* Offer the modules that can be loaded.  The folders of module.path are read here, as if the broker ran on this host.
+ */
 static void offer_module_files (const struct candidates *c)
 {
     char *path = attribute_new (c, "{\"name\":\"module.path\"}"), *save = NULL;
@@ -223,7 +224,7 @@ static void offer_module_files (const struct candidates *c)
 
 static const struct {
     const char *name;
-    void (*offer) (const struct candidates *c); /* NULL: 'words' */
+    void (*offer) (const struct candidates *c); /* NULL: offer 'words' */
     const char *words;
 } kinds[] = {
     { "ATTRIBUTE", offer_attributes, NULL },
@@ -249,7 +250,9 @@ static const struct {
     { "WHEN", NULL, "auto|always|never" },
 };
 
-/* Offer all values for 'name': alternatives separated by |.  An alternative in lower case stands for itself. */
+/* Offer all values for 'name', a list of alternatives separated by |.  An alternative in lower case is a value itself;
+ * others name a kind of value.
+ */
 static void offer_values (const struct candidates *c, const char *name)
 {
     char names[128], *save = NULL;
@@ -272,12 +275,13 @@ static void offer_values (const struct candidates *c, const char *name)
 struct typing {
     const struct command *command;
     struct candidates c;
-    struct cmd_option pending; /* the word is its argument; without a name: not an argument of an option */
+    struct cmd_option pending; /* the option whose argument the user is typing; its name is NULL if there is none */
     bool operands_only;        /* after "--" */
     int operands;              /* number of operands before the word */
 };
 
-/* The option that a word is (without a name: none).  Sets '*value' to its argument in the same word (NULL: not there).
+/* Return the option that a word names (its name is NULL: none).  Sets '*value' to the argument in the same word, or to
+ * NULL if the word has no argument.
  */
 static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
 {
@@ -297,7 +301,7 @@ static struct cmd_option find_option (const struct command *command, const char 
     return found;
 }
 
-/* Note the options --uri, --rank and --scheme, which select the broker and the kind of ids. */
+/* Note the values of --uri, --rank and --scheme, which select the broker and the kind of ids. */
 static void note (struct typing *t, const struct cmd_option *o, const char *value)
 {
     if (!strcmp (o->name, "uri"))
@@ -366,7 +370,7 @@ static const char *operand_at (const char *operands, int n, char *buf, size_t si
     return buf;
 }
 
-/* Offer values of an option in the same word, as in --format=wo. */
+/* Offer values of an option whose argument is in the same word, as in --format=wo. */
 static void offer_value (struct typing *t)
 {
     const char *value, *typed = t->c.typed;
@@ -407,7 +411,7 @@ static void offer_words (struct cmd *cmd, const char *group, const char *typed)
 
 static int run_complete (struct cmd *cmd)
 {
-    int n = cmd->argc - 2, words; /* argv[0] is "complete", the last one is being typed */
+    int n = cmd->argc - 2, words; /* argv[0] is "complete"; the user is typing the last word */
     char **argv = cmd->argv + 1;
 
     if (n < 0)
@@ -420,7 +424,7 @@ static int run_complete (struct cmd *cmd)
     }
     for (int i = words; i < n; i++)
         read_word (&t, argv[i]);
-    /* With CMD_RUNS, words behind the first operand belong to another command. */
+    /* With CMD_RUNS, the words behind the first operand belong to another command. */
     if (!(t.command->flags & CMD_VERBATIM) && !(t.command->flags & CMD_RUNS && t.operands > 0))
         offer_typed (&t);
     return CMD_OK;

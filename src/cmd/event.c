@@ -68,7 +68,7 @@ struct sub {
     uint64_t left; /* events to print; 0: no limit */
 };
 
-/* A payload that is not JSON is printed as a string, or left out if it is not UTF-8. */
+/* Print an event as JSON.  A payload that is not JSON becomes a string; a payload that is not UTF-8 is left out. */
 static void print_event (const struct cmd *cmd, const char *topic, const char *payload)
 {
     json_t *value = payload ? json_loads (payload, JSON_DECODE_ANY, NULL) : NULL;
@@ -154,7 +154,7 @@ const struct command event_sub_command = {
 
 /* --- dmesg ------------------------------------------------------------------------------------ */
 
-/* Print the fields of a line as JSON.  A line that is not in the format of brokers has only the text. */
+/* Print the fields of a line as JSON.  If the line is not in the format of brokers, the object has only "text". */
 static void print_line (const struct cmd *cmd, const char *line)
 {
     struct logline l;
@@ -168,7 +168,7 @@ static void print_line (const struct cmd *cmd, const char *line)
     ask_print_new (cmd, o);
 }
 
-/* The text need not end in a NUL. */
+/* Print the line in a response, whose payload need not end with a NUL. */
 static void print_response (const struct cmd *cmd, idt_future_t *f)
 {
     const void *data;
@@ -202,7 +202,7 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
 {
     idt_future_t *f = ask_for_log (cmd, o);
 
-    if (o->follow) /* lines may be rare: the ping shows whether the rank answers */
+    if (o->follow) /* lines may be rare, so a ping shows whether the rank answers */
         idt_future_destroy (ask_ready (cmd, ask_send (cmd, "broker.ping", o->rank, json_object ()), "log"));
     while (idt_future_errnum (o->follow ? ask_next (cmd, f, "log") : ask_ready (cmd, f, "log")) != ENODATA) {
         print_response (cmd, ask_wait (cmd, f, "log"));
@@ -219,7 +219,7 @@ struct logs {
     struct cmd *cmd;
     const struct dmesg_options *o;
     struct ranks answer; /* the ranks that answered, with space for all */
-    json_t *failed;      /* ranks_note () */
+    json_t *failed;      /* for ranks_note () */
 };
 
 static void take_rank (uint32_t rank, idt_future_t *f, void *arg)
@@ -230,7 +230,7 @@ static void take_rank (uint32_t rank, idt_future_t *f, void *arg)
         l->answer.rank[l->answer.n++] = rank;
 }
 
-/* The rank may be lost while its log is read. */
+/* Print the log of one rank.  If the rank is lost meanwhile, it is added to 'failed'. */
 static void print_one_of (struct logs *l, uint32_t rank)
 {
     struct dmesg_options o = *l->o;
@@ -249,8 +249,8 @@ static void print_one_of (struct logs *l, uint32_t rank)
     idt_future_destroy (f);
 }
 
-/* Print the logs one after the other: clocks may differ, so lines of several ranks cannot be put in order.  First send
- * a request to all ranks concurrently, to find the ranks that do not answer.
+/* Print the logs of several ranks one after the other, because lines cannot be put in order: the clocks of ranks may
+ * differ.  First send a request to all ranks concurrently, to find the ranks that do not answer.
  */
 static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
 {
@@ -314,7 +314,7 @@ const struct command dmesg_command = {
 /* --- logger ----------------------------------------------------------------------------------- */
 
 struct logger_options {
-    uint32_t rank; /* IDT_NODEID_ANY: the broker of the URI */
+    uint32_t rank; /* IDT_NODEID_ANY: the connected broker */
     int level;
     const char *name;
 };
@@ -330,7 +330,7 @@ static void take_level (struct cmd *cmd, const char *arg, void *to)
                    arg);
 }
 
-/* All arguments with a blank between them, for free (). */
+/* Return all arguments with a blank between them, for free (). */
 static char *join (const struct cmd *cmd)
 {
     size_t size = 1, n = 0;
@@ -345,7 +345,7 @@ static char *join (const struct cmd *cmd)
     return buf;
 }
 
-/* Write to the log of another rank, in the format of idt_log (). */
+/* Send a line to another rank's log, in the format of idt_log (). */
 static void send_to_rank (const struct cmd *cmd, const struct logger_options *o, uint32_t from, const char *text)
 {
     char line[LOG_HEADER_MAX + IDT_LOG_TEXT_MAX + 1], stamp[CLOCK_STAMP_SIZE];
@@ -366,7 +366,7 @@ static void send_line (const struct cmd *cmd, const struct logger_options *o, ui
         send_to_rank (cmd, o, from, text);
 }
 
-/* Send one request for each line.  Warn if the log keeps only the beginning of a line. */
+/* Send one request for each line of 'text'.  Warn if the log keeps only the beginning of a line. */
 static void send_lines (const struct cmd *cmd, const struct logger_options *o, uint32_t from, char *text)
 {
     unsigned number = 1;
@@ -385,7 +385,9 @@ static void send_lines (const struct cmd *cmd, const struct logger_options *o, u
     }
 }
 
-/* Log an empty line, then ping.  Lines are not answered, but a refusal arrives before the answer to the ping. */
+/* End the program if this user may not write to the log.  Lines of the log are not answered, but an error is.  So send
+ * an empty line, then a ping: a refusal of the line arrives before the answer to the ping.
+ */
 static void check_may_log (struct cmd *cmd, idt_t *h, uint32_t rank)
 {
     idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, rank, 0);
@@ -404,7 +406,7 @@ static int run_logger (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     idt_t *h = ask_connect_for (cmd, o.rank);
-    rank = ask_own_rank (cmd); /* the line carries it */
+    rank = ask_own_rank (cmd); /* the lines contain this rank */
     guard_begin (&guard, cmd);
     check_may_log (cmd, h, o.rank);
     idt_log_set_name (h, o.name);
@@ -413,7 +415,7 @@ static int run_logger (struct cmd *cmd)
     free (text);
     if (idt_flush (h) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
-    if (o.rank != IDT_NODEID_ANY) /* its answer comes after the lines, which were sent before it on the same way */
+    if (o.rank != IDT_NODEID_ANY) /* when this ping is answered, the rank has the lines */
         json_decref (ask_new (cmd, "broker.ping", o.rank, json_object (), "broker.ping"));
     guard_end (&guard);
     return CMD_OK;

@@ -12,10 +12,10 @@
 #include "cmd/base/out.h"
 
 #define LABEL_WIDTH 21
-#define DOCUMENTS_MS 1000 /* ms; rank 0 may be far: do not delay what this rank knows */
+#define DOCUMENTS_MS 1000 /* how long the answer of rank 0 may delay the known values */
 
 struct attr_options {
-    uint32_t rank; /* the first member: cmd_rank_options */
+    uint32_t rank; /* the first member, as cmd_rank_options needs */
     bool values;
 };
 
@@ -36,13 +36,13 @@ static const struct cmd_option ls_options[] = {
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-/* 'value' NULL: not requested, or the attribute has no value. */
+/* Print an attribute as JSON.  'value' is NULL if it was not requested, or if the attribute has none. */
 static void print_attr (const struct cmd *cmd, const char *name, const char *value)
 {
     ask_print_new (cmd, json_pack ("{s:s s:s*}", "name", name, "value", value));
 }
 
-/* For an unknown attribute brokers answer only ENOENT. */
+/* If an attribute is unknown, brokers answer ENOENT without a text. */
 static int run_get (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
@@ -61,7 +61,7 @@ static int run_get (struct cmd *cmd)
     return CMD_OK;
 }
 
-/* Brokers, also Flux's, answer this for an attribute that cannot be set. */
+/* Brokers of idtree and of Flux answer this text if an attribute cannot be set. */
 #define FIXED "attribute may not be updated"
 
 __attribute__ ((noreturn)) static void die_refused (const struct cmd *cmd, const char *name, int errnum,
@@ -74,7 +74,7 @@ __attribute__ ((noreturn)) static void die_refused (const struct cmd *cmd, const
                  "%s: " FIXED " while the broker runs: if the broker has such an option, set it at the start "
                  "with -o %s=VALUE",
                  name, name);
-    if (strncmp (why, "attribute ", strlen ("attribute ")) == 0) /* the name is in the message already */
+    if (strncmp (why, "attribute ", strlen ("attribute ")) == 0) /* this message has the name */
         cmd_die (cmd, "%s", why);
     cmd_die (cmd, "%s: %s", name, why);
 }
@@ -98,7 +98,9 @@ static int compare (const void *a, const void *b)
     return strcmp (*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Between list and get an attribute may be removed, and some have no value. */
+/* Print an attribute with its value, or without one: the attribute may have been removed after it was listed, and some
+ * attributes have no value.
+ */
 static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
 {
     idt_future_t *f = ask_attr (cmd, rank, name);
@@ -175,8 +177,8 @@ const struct command lsattr_command = {
 
 static const struct {
     const char *label;
-    const char *attr; /* NULL: not from an attribute */
-    const char *key;  /* key in JSON; NULL: the label */
+    const char *attr; /* NULL: the value is not that of an attribute */
+    const char *key;  /* key in JSON; NULL: the same as 'label' */
     bool number;      /* a number in JSON */
 } facts[] = {
     { "version", "version", NULL, false },
@@ -194,7 +196,7 @@ static const struct {
 };
 #define FACTS (sizeof (facts) / sizeof (facts[0]))
 
-/* Rank 0 keeps the documents; an instance without the compressor module has none. */
+/* Add where documents are stored.  Rank 0 stores them; if an instance has no compressor module, nothing is added. */
 static void add_documents (json_t *all, struct cmd *cmd)
 {
     idt_future_t *f = idt_rpc (cmd->h, "compressor.stats-get", "{}", 0, 0);
@@ -206,7 +208,7 @@ static void add_documents (json_t *all, struct cmd *cmd)
     idt_future_destroy (f);
 }
 
-/* NULL: not known there. */
+/* Send a request, and return the answer, a new reference; NULL: the broker answers with an error. */
 static json_t *get_new (struct cmd *cmd, uint32_t rank, const char *topic, json_t *in)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, rank, in), topic);
@@ -218,7 +220,7 @@ static json_t *get_new (struct cmd *cmd, uint32_t rank, const char *topic, json_
     return o;
 }
 
-/* Add the member 'name' of the answer to 'topic'; 'request' is stolen. */
+/* Send 'request' (stolen), and add the member 'name' of the answer to 'all'. */
 static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_t rank, const char *topic,
                         json_t *request, const char *name)
 {
@@ -229,8 +231,8 @@ static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_
     json_decref (o);
 }
 
-/* Collect attributes, the state and answers of services in one object.  'rank' knows the state of its subtree; no other
- * rank is asked, so missing ranks do not delay the answer.
+/* Collect attributes, the state and answers of services in one object.  'rank' knows the state of its subtree, so ranks
+ * below it get no request, and missing ranks do not delay the answer.  Only rank 0 gets a request, too.
  */
 static json_t *collect_new (struct cmd *cmd, uint32_t rank)
 {
@@ -260,7 +262,7 @@ static void print_info_text (json_t *all)
     json_decref (fluid);
 }
 
-/* The value of an attribute, which is text, as a number: a new reference. */
+/* Convert the text of an attribute to a number, a new reference. */
 static json_t *number_new (const json_t *text)
 {
     const char *s = json_string_value (text);
@@ -286,7 +288,7 @@ static int run_info (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
     json_t *all = collect_new (cmd, o.rank);
-    if (!json_object_get (all, "rank")) /* no answer: find out why, and end */
+    if (!json_object_get (all, "rank")) /* there was no answer: this finds out why, and ends the program */
         json_decref (ask_new (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", "rank"), "attributes"));
     if (cmd->json)
         print_info_json (cmd, all);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* main.c - the program idtree: runs a subcommand, or idtree-all in its own place
+/* main.c - the idtree program: runs a subcommand, or executes idtree-all in its process
  *
  * Most commands run for less time than a broker's libraries take to load.  So this program has only the commands that
- * need no more libraries than libidtree does (doc/design/commands.md).  idtree-all has all commands, and handles all
- * other first words: help, --version, typing errors.
+ * need no more libraries than libidtree needs (doc/design/commands.md).  idtree-all has all commands, and is run for
+ * all other first words: help, --version, typing errors.
  */
 #include <errno.h>
 #include <string.h>

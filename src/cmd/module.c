@@ -10,7 +10,7 @@
 #include "cmd/base/out.h"
 
 struct module_options {
-    uint32_t rank;     /* the first member: cmd_rank_options */
+    uint32_t rank;     /* the first member, as cmd_rank_options needs */
     const char *ranks; /* stats */
     const char *name;
     bool rusage, clear; /* stats */
@@ -26,8 +26,8 @@ static struct module_options take_options (struct cmd *cmd)
 
 /* --- load, remove ----------------------------------------------------------------------------- */
 
-/* Make a path absolute, as the broker may have another working directory.  A name without '/' stays: the broker looks
- * for it in its module folders.
+/* Make a path absolute, because the broker may have another working directory.  A name without '/' is returned
+ * unchanged: the broker looks for it in its module folders.
  */
 static char *absolute (struct cmd *cmd, const char *path)
 {
@@ -67,7 +67,7 @@ static int run_remove (struct cmd *cmd)
 
 /* --- stats ------------------------------------------------------------------------------------ */
 
-/* Whether the number under 'key' is a name, which is not added. */
+/* Whether the number under 'key' names something, so that it is not added. */
 static bool is_name (const char *key)
 {
     static const char *const names[] = { "seq", "generator", "fingerprint", "drift" };
@@ -115,8 +115,8 @@ static void add_member (json_t *sum, const char *key, json_t *value)
 }
 
 /* Add the object 'o' of a rank to 'sum'.  Numbers are added, also in nested objects; of longest_* and max* the greatest
- * counts.  Other values, and numbers that name something (a rank), are kept if all ranks report the same one; otherwise
- * they become null.  Arrays are left out.
+ * one is kept.  Other values, and numbers that name something (such as a rank), are kept if all ranks report the same
+ * one; otherwise they become null.  Arrays are left out.
  */
 static void stats_add (json_t *sum, const json_t *o)
 {
@@ -148,7 +148,7 @@ static void take_stats (uint32_t rank, idt_future_t *f, void *arg)
     json_decref (o);
 }
 
-/* Print the ranks, then the sums. */
+/* Print the ranks that answered, then the sums. */
 static void print_sums (const struct stats *s, json_t *ranks)
 {
     json_t *o = json_pack ("{s:O}", "ranks", ranks);
@@ -168,7 +168,7 @@ static void print_sums_json (struct cmd *cmd, const struct stats *s, json_t *ran
     ask_print_new (cmd, o);
 }
 
-/* Send 'topic' to all of 'ranks' (a text) and print the sums.  Returns the exit status: CMD_FAILED if a rank did not
+/* Send 'topic' to all ranks in 'text', and print the sums.  Returns the exit status: CMD_FAILED if a rank did not
  * answer, or answered with an error.
  */
 static int run_stats_of_many (struct cmd *cmd, const char *text, const char *topic)

@@ -3,10 +3,11 @@
 
 /* doc.c - idtree doc: documents of the id compressor (doc/design/compressor.md), and their ids
  *
- * Ids are printed when they are final, so that readers may pass them to other ranks; --now does not wait for that.
+ * Ids are printed when they are final, so that readers of the output may pass them to other ranks.  With --now ids are
+ * printed immediately.
  *
- * The stored form of a document is the base64 text that the npm package @fluidframework/id-compressor calls serialized,
- * version 2, without local state: it has all that is final, and no session's state.
+ * The stored form of a document is the base64 text, version 2 and without local state, that the npm package
+ * @fluidframework/id-compressor calls serialized.  It has all final data of a document, and no session's state.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 #define LABEL_WIDTH 18
 #define DOC_IDS_MAX 65536 /* ids of one request */
 #define IDS_MAX UINT64_C (1000000000)
-#define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters takes half of it */
+#define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters needs half of them */
 
 #define DOC_AT(member) offsetof (struct doc, member)
 #define DOC_RANK_OPTION                                                                                             \
@@ -51,7 +52,7 @@ static struct doc doc_begin (struct cmd *cmd)
     return d;
 }
 
-/* Send a request of the service "compressor"; 'request' is stolen. */
+/* Send a request to the service "compressor"; 'request' is stolen. */
 static idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request)
 {
     char topic[64];
@@ -60,7 +61,7 @@ static idt_future_t *doc_send (const struct doc *d, const char *method, json_t *
     return ask_send (d->cmd, topic, d->rank, request);
 }
 
-/* End the program with advice for a known error. */
+/* End the program with advice if the error is a known one. */
 static void give_hint (const struct doc *d, const idt_future_t *f, const char *what)
 {
     const char *name = d->cmd->argc > 0 ? d->cmd->argv[0] : "";
@@ -86,8 +87,8 @@ static void die_without (const struct doc *d, const char *name)
     cmd_die (d->cmd, "there is no document '%s': idtree doc list shows all documents", name);
 }
 
-/* Send a request of the service and return the answer, a new reference; 'request' is stolen.  If it fails end the
- * program with "WHAT: why".
+/* Send a request to the service "compressor" and return the answer, a new reference; 'request' is stolen.  If the
+ * answer is an error, end the program with "WHAT: why".
  */
 static json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
 {
@@ -97,7 +98,7 @@ static json_t *doc_ask_new (const struct doc *d, const char *method, json_t *req
     return ask_take_new (d->cmd, f, what);
 }
 
-/* Get rank 0's fields of the document of this name, a new reference.  Ends the program if it does not exist. */
+/* Return rank 0's fields of the document 'name', a new reference.  Ends the program if the document does not exist. */
 static json_t *doc_need_new (const struct doc *d, const char *name)
 {
     json_t *answer = doc_ask_new (d, "list", json_object (), name), *o, *found = NULL;
@@ -115,7 +116,7 @@ static json_t *doc_need_new (const struct doc *d, const char *name)
     return found;
 }
 
-/* Print the members of an object (stolen), one a line; or with --json the object on one line. */
+/* Print the members of an object (stolen), one a line; with --json print the object on one line. */
 static int doc_print_new (const struct doc *d, json_t *o)
 {
     if (d->cmd->json)
@@ -126,7 +127,7 @@ static int doc_print_new (const struct doc *d, json_t *o)
     return CMD_OK;
 }
 
-/* Send a request for 'method' of the document in the first operand, and print the answer. */
+/* Send the request 'method' for the document in the first operand, and print the answer. */
 static int run_method (struct cmd *cmd, const char *method)
 {
     struct doc d = doc_begin (cmd);
@@ -134,7 +135,7 @@ static int run_method (struct cmd *cmd, const char *method)
     json_t *answer = doc_ask_new (&d, method, json_pack ("{s:s}", "document", name), name);
 
     if (!cmd->json)
-        json_object_del (answer, "seq"); /* only for programs */
+        json_object_del (answer, "seq"); /* only programs need it */
     return doc_print_new (&d, answer);
 }
 
@@ -187,7 +188,7 @@ static int run_delete (struct cmd *cmd)
     return edit (&d, "delete", json_pack ("{s:s}", "document", cmd->argv[0]));
 }
 
-/* Add the fields of the rank's session, if it has one. */
+/* Add the fields of the rank's session in the document, if the rank has one. */
 static void add_session (const struct doc *d, const char *name, json_t *o)
 {
     idt_future_t *f = doc_send (d, "stats", json_pack ("{s:s}", "document", name));
@@ -221,7 +222,7 @@ json_t *doc_list_new (struct cmd *cmd)
 
 /* --- ids --------------------------------------------------------------------------------------------- */
 
-/* A run of local ids counts down, a run of final ids counts up. */
+/* Add the ids of a run.  Local ids of a run count down, final ids count up. */
 static void add_run (json_t *ids, const json_t *run)
 {
     json_int_t first = json_integer_value (json_array_get (run, 0));
@@ -231,7 +232,7 @@ static void add_run (json_t *ids, const json_t *run)
         json_array_append_new (ids, json_integer (first < 0 ? first - i : first + i));
 }
 
-/* Make 'n' ids, at most DOC_IDS_MAX.  Returns an array of them. */
+/* Make 'n' ids, at most DOC_IDS_MAX.  Returns a new array of the ids. */
 static json_t *make_ids_new (const struct doc *d, const char *name, uint64_t n)
 {
     json_t *request = json_pack ("{s:s s:I s:b}", "document", name, "count", (json_int_t)n, "final", !d->now);
@@ -246,7 +247,7 @@ static json_t *make_ids_new (const struct doc *d, const char *name, uint64_t n)
     return ids;
 }
 
-/* Print the ids; neither names nor UUIDs need escaping in JSON. */
+/* Print the ids.  Neither names nor UUIDs need escaping in JSON. */
 static void print_ids (const struct doc *d, const char *name, json_t *ids)
 {
     bool json = d->cmd->json;
@@ -288,7 +289,7 @@ static int run_doc_ids (struct cmd *cmd)
 
 /* --- export, import ---------------------------------------------------------------------------------- */
 
-/* Wait for an answer.  NULL: the broker no longer keeps the requested form. */
+/* Wait for an answer, and return it.  NULL: the compressor no longer keeps this version of the document's form. */
 static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char *name)
 {
     if (idt_future_errnum (ask_ready (d->cmd, f, name)) == EAGAIN) {
@@ -298,7 +299,7 @@ static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char 
     return ask_take_new (d->cmd, f, name);
 }
 
-/* Request the first piece of the form ('joined' NULL), or the piece at 'offset'. */
+/* Request the first piece of the document's form ('joined' NULL), or the piece at 'offset'. */
 static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *joined, size_t offset)
 {
     if (!joined)
@@ -308,7 +309,9 @@ static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *j
                                 json_object_get (joined, "seq"), "offset", (json_int_t)offset));
 }
 
-/* Write the form of a document to 'out', piece by piece.  Returns false if the caller must start again. */
+/* Write the form of a document to 'out', piece by piece.  Returns false if the form is no longer kept: the caller must
+ * then start again.
+ */
 static bool export_to (const struct doc *d, const char *name, FILE *out)
 {
     json_t *joined = NULL, *answer;
@@ -332,7 +335,7 @@ static bool export_to (const struct doc *d, const char *name, FILE *out)
     return answer != NULL;
 }
 
-/* Joining a missing document would make it: first check that it exists. */
+/* A request to join a document that does not exist would make it.  So first check that it exists. */
 static int run_export (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
@@ -358,7 +361,7 @@ static int run_export (struct cmd *cmd)
     return CMD_OK;
 }
 
-/* The text of a file without surrounding white space, for free (). */
+/* Read a file.  Returns its text without white space at the end, for free (). */
 static char *read_text (const struct cmd *cmd, const char *path)
 {
     size_t n;
@@ -532,7 +535,7 @@ int docid_parse (const char *s, size_t len, struct docid *id)
     return 0;
 }
 
-/* Send a request for one element and return the first element of the array 'key' in the answer, a new reference. */
+/* Send a request with one element, and return the first element of the array 'key' in the answer, a new reference. */
 static json_t *ask_one (struct cmd *cmd, const char *topic, json_t *request, const char *key, idt_error_t *errp)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, IDT_NODEID_ANY, request), topic);
@@ -546,7 +549,7 @@ static json_t *ask_one (struct cmd *cmd, const char *topic, json_t *request, con
     return one;
 }
 
-/* The id in session space. */
+/* Return the id in session space.  If no id of the document has the UUID, return NULL with a message in 'errp'. */
 static json_t *find_id (struct cmd *cmd, const struct docid *id, idt_error_t *errp)
 {
     json_t *o;

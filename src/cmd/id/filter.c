@@ -3,11 +3,11 @@
 
 /* filter.c - idtree id convert, sort: filters of lines with ids
  *
- * convert: each line with an id gives one line of output, in order.  A line without an id gives no output and a warning
- * with its number; the following lines are converted nevertheless.
+ * convert: each line with an id gives one line of output, in order.  A line without an id gives no output, but a
+ * warning with its number; the lines after it are converted nevertheless.
  *
- * sort: lines are sorted by their ids, and so by time, and not changed.  All ids are of the same scheme: the given one,
- * or the scheme of the first line.  Equal ids keep the order of the input.
+ * sort: lines are sorted by their ids, and so by time; the lines are not changed.  All ids must be of the same scheme:
+ * the given one, or that of the first line.  Lines with equal ids keep their order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 #include "cmd/id/text.h"
 
 #define CHUNK (256 * 1024)        /* bytes of a write */
-#define LINES_TOTAL_MAX 100000000 /* lines in memory: 24 bytes each, and their text */
+#define LINES_TOTAL_MAX 100000000 /* most lines in memory; each needs 24 bytes and its text */
 
 /* --- convert --------------------------------------------------------------------------------- */
 
 struct converter {
     struct idtext_reader reader;
     const char *form;
-    int number[SCHEME_COUNT]; /* number of the form in each scheme; -1: the scheme lacks it */
+    int number[SCHEME_COUNT]; /* number of the wanted form in each scheme; -1: the scheme does not have it */
 };
 
 static int form_in (const struct converter *f, const struct scheme *scheme)
@@ -45,7 +45,7 @@ static void warn_unconverted (struct converter *f, uint64_t line, const char *s,
     idtext_warn_of (&f->reader, line, s, len, what);
 }
 
-/* Drop the candidates whose scheme lacks the form. */
+/* Remove the candidates whose scheme does not have the form.  Returns how many are left. */
 static int drop_formless (const struct converter *f, struct candidate *candidate, int n)
 {
     int kept = 0;
@@ -78,7 +78,7 @@ static void convert_cb (void *arg, uint64_t line, const char *s, size_t len)
     fwrite_unlocked (text, 1, size + 1, stdout);
 }
 
-/* Find the form in all schemes, or in the given one; ends the program if no scheme has it. */
+/* Find the form in all schemes, or in the given scheme.  Ends the program if none of them has it. */
 static void find_form (struct converter *f)
 {
     const struct cmd *cmd = f->reader.cmd;
@@ -131,10 +131,10 @@ const struct command id_convert_command = {
 
 struct sort_entry {
     struct ident id;
-    uint8_t len_high; /* of the text: its length is at most LINES_MAX, 11 bits */
+    uint8_t len_high; /* length of the text, at most LINES_MAX: the bits above the lowest 8 */
     uint8_t len_low;
     uint8_t unused;
-    uint64_t text; /* where it begins in 'texts' */
+    uint64_t text; /* where the line's text begins in 'texts' */
 };
 
 struct sort {
@@ -151,7 +151,7 @@ static size_t text_len (const struct sort_entry *e)
     return (size_t)e->len_high << 8 | e->len_low;
 }
 
-/* Compare by id, then by the order of the input. */
+/* Compare by id, then by the order in the input. */
 static int compare (const void *a, const void *b)
 {
     const struct sort_entry *x = a, *y = b;
@@ -175,7 +175,7 @@ static void add (struct sort *sort, const struct ident *id, const char *s, size_
     if (sort->count == LINES_TOTAL_MAX)
         cmd_die (sort->reader.cmd, "more than %d lines: sort in pieces, and merge them", LINES_TOTAL_MAX);
     sort->entries = grow (sort, sort->entries, &sort->room, sort->count + 1, sizeof (sort->entries[0]));
-    /* One byte more than the text, so that each text begins at another place. */
+    /* The newline behind the text takes one more byte, so even empty texts begin at different places. */
     sort->texts = grow (sort, sort->texts, &sort->size, sort->used + len + 1, 1);
     memcpy (sort->texts + sort->used, s, len);
     sort->texts[sort->used + len] = '\n';

@@ -3,14 +3,15 @@
 
 /* new.c - idtree id new: get ids from the instance, or make them
  *
- * A large number of ids is requested in pieces, of which a few are in flight at any time, and printed in the order of
- * the requests.  The ids of a connection strictly increase only from one answer to the next request, so the pieces of a
- * window may interleave in time, but never repeat.  --follow gets its ids in order, and so one piece at a time.
+ * A large number of ids is requested in pieces.  A few of them are in flight at any time, and the ids are printed in
+ * the order of the requests.  The ids of a connection strictly increase only if each request is sent after the answer
+ * to the one before it.  So the ids of pieces that are in flight together may interleave in time, but are never equal.
+ * --follow gets its ids in increasing order, so it requests one piece at a time.
  *
  * --follow serves a coprocess.  A line of stdin is the number of ids to make; an empty line is 1.  Lines that arrive
  * together are served together, and all ids are written before the program waits again, so that the requester can read
- * them.  No more ids are made than were requested.  The reader of stdout may close it while no request arrives, so
- * stdout is polled as well as stdin.  SIGPIPE would end the program, too, but not with status 0.
+ * them.  The program never makes more ids than were requested.  The reader of stdout may close it while no request
+ * arrives, so the program polls stdout as well as stdin.  SIGPIPE would also end the program, but not with status 0.
  */
 #include "config.h"
 
@@ -37,7 +38,7 @@
 #define COUNT_MAX UINT64_C (1000000000000)
 #define OUTPUT_BUFFER (256 * 1024) /* bytes */
 #define FORMS_MAX 8
-#define NAMED_MAX (UINT32_C (1) << 28) /* fingerprints of names are lower, also the legacy ones */
+#define NAMED_MAX (UINT32_C (1) << 28) /* fingerprints of names, including legacy names, are at most this */
 #define FOLLOW_CHUNK (64 * 1024)       /* bytes of a read: the size of a pipe's buffer */
 
 struct id_maker {
@@ -50,18 +51,18 @@ struct id_maker {
     bool local;
     bool generator;
     bool trace;
-    const char *spans; /* NULL: not given, as of the last ones */
+    const char *spans; /* a file; NULL: not given, which is also so for 'meta' ... 'kind' */
     const char *form_name[FORMS_MAX];
     int form[FORMS_MAX]; /* numbers of the scheme's forms */
     int nforms;
     const char *meta, *partition, *node, *fingerprint, *drift, *kind;
 
-    /* ids of the instance */
+    /* ids that the instance makes */
     bool fluid;
     fluid_t *fluids; /* buffer for a piece */
     unsigned window; /* largest number of pieces in flight */
 
-    /* ids that this program makes; NULL: the instance makes them */
+    /* ids that this program makes; 'make' is NULL if the instance makes them */
     int (*make) (struct id_maker *m, struct ident *id);
     struct flax_gen *flax;
     struct sno_gen *sno;
@@ -73,8 +74,8 @@ struct id_maker {
 
 /* --- ids that this program makes ------------------------------------------------------------- */
 
-/* They are unique within a generator.  No ids are made in the time step in which the generator began, so that
- * successive programs do not make the same ids unless the clock is set back.
+/* Ids are unique within a generator.  A generator makes no ids in the time step in which it begins.  So programs that
+ * run one after the other do not make the same ids, unless the clock is set back.
  */
 
 static uint32_t number (const struct id_maker *m, const char *what, const char *s, uint32_t otherwise, uint32_t max)
@@ -82,7 +83,7 @@ static uint32_t number (const struct id_maker *m, const char *what, const char *
     return s ? cmd_number (m->cmd, what, s, 0, max) : otherwise;
 }
 
-/* 64 random bits, which tell processes apart on any hosts. */
+/* 64 random bits.  They make ids of different processes differ, also on different hosts. */
 static uint64_t random_bits (const struct id_maker *m)
 {
     uint64_t bits;
@@ -120,7 +121,8 @@ static int open_sno (struct id_maker *m)
     m->sno_meta = number (m, "meta", m->meta, 0, SNO_META_MAX);
     if (sno_unit_at ((int64_t)clock_ns (CLOCK_REALTIME), &unit) < 0)
         return -1;
-    /* The default partition is random: two makers at the same time have the same one with a probability of 1 in 65,536.
+    /* The default partition is random.  Two programs that make ids at the same time have the same partition with a
+     * probability of 1 in 65,536.
      */
     start.partition = number (m, "partition", m->partition, (uint32_t)random_bits (m) & SNO_PARTITION_MAX,
                               SNO_PARTITION_MAX);
@@ -141,8 +143,8 @@ static int make_uid (struct id_maker *m, struct ident *id)
     return 0;
 }
 
-/* Whether a fingerprint belongs neither to a name nor to the number of a rank (uid_fingerprint (), uid_node_numbered
- * ()).
+/* Whether a fingerprint is neither that of a possible name (uid_fingerprint ()), nor that of the number of a rank
+ * (uid_node_numbered ()).
  */
 static bool is_free (uint32_t fingerprint)
 {
@@ -151,7 +153,9 @@ static bool is_free (uint32_t fingerprint)
     return fingerprint > NAMED_MAX && (fingerprint < first || fingerprint > first + UID_NUMBER_MAX);
 }
 
-/* Draw a random fingerprint.  A process id and a host name would not do: they are the same in many containers. */
+/* Return a random fingerprint.  It is not made from the process id and the host name, because these are the same in
+ * many containers.
+ */
 static uint32_t draw_fingerprint (const struct id_maker *m)
 {
     uint32_t fingerprint;
@@ -192,7 +196,9 @@ static void die (const struct id_maker *m)
     cmd_die (m->cmd, "cannot make ids: %s", strerror (errno));
 }
 
-/* Ends the program if an option is invalid, or the clock's date is outside of the scheme's range. */
+/* Begin to make ids of the scheme.  Ends the program if an option is invalid, or the clock's date is outside of the
+ * scheme's range.
+ */
 static void open_maker (struct id_maker *m)
 {
     static const struct {
@@ -233,7 +239,7 @@ static void print_text (const struct id_maker *m, const struct ident *id)
     putchar_unlocked ('\n');
 }
 
-/* The text of an id needs no escaping. */
+/* Print the forms of an id as JSON; they need no escaping. */
 static void print_json (const struct id_maker *m, const struct ident *id)
 {
     const struct scheme *scheme = m->scheme;
@@ -256,7 +262,7 @@ static void print (const struct id_maker *m, const struct ident *id)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* The request of idt_fluid_generate_async (), but to a given rank. */
+/* Send the request of idt_fluid_generate_async () to a given rank. */
 static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
 {
     uint8_t request[BLOCK_REQUEST_SIZE];
@@ -286,7 +292,7 @@ static idt_future_t *ask_others (struct id_maker *m, uint32_t n)
     return ask_send (m->cmd, topic, m->rank, request);
 }
 
-/* Send the request for one more piece of the 'left' ids that were not requested yet. */
+/* Request one more piece.  'left' is the number of ids that were not requested yet. */
 static struct id_request ask (struct id_maker *m, uint64_t left)
 {
     struct id_request p = { .n = left < IDT_FLUID_MAX_COUNT ? left : IDT_FLUID_MAX_COUNT };
@@ -359,7 +365,7 @@ static void make (struct id_maker *m, uint64_t count)
     struct ident id;
 
     for (uint64_t i = 0; i < count && !ferror_unlocked (stdout); i++) {
-        if (m->make (m, &id) < 0) /* waits for the next time step if the current one is used up */
+        if (m->make (m, &id) < 0) /* if the current time step is used up, this waits for the next one */
             die (m);
         print (m, &id);
     }
@@ -402,7 +408,7 @@ static bool reader_is_gone (void)
     return poll (&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
 }
 
-/* End without writing the buffer, as stdout has no reader. */
+/* End the program without writing the buffer, because nothing reads stdout. */
 __attribute__ ((noreturn)) static void end_quietly (void)
 {
     _exit (CMD_OK);
@@ -432,7 +438,7 @@ static void serve (struct follow *f)
                  f->bad, COUNT_MAX);
 }
 
-/* Returns the number of bytes, 0 at the end. */
+/* Read some bytes of stdin.  Returns their number; 0 at the end. */
 static size_t read_some (const struct cmd *cmd, char *data)
 {
     struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = STDOUT_FILENO } };
@@ -448,9 +454,8 @@ static size_t read_some (const struct cmd *cmd, char *data)
     return n;
 }
 
-/* Serve the lines of stdin until it ends or stdout has no reader any longer: the latter ends the program immediately
- * with CMD_OK.  At a line that is not a number it ends the program with a message, after it has served all lines
- * before.
+/* Serve the lines of stdin until stdin ends.  If stdout has no reader any longer, the program ends immediately with
+ * CMD_OK.  If a line is not a number, all lines before it are served, then the program ends with a message.
  */
 static void follow (struct id_maker *m)
 {
@@ -475,7 +480,7 @@ static void take_count (struct cmd *cmd, const char *arg, void *to)
     *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
 }
 
-/* 'to' is the struct id_maker, as there may be several forms. */
+/* Add a form.  'to' is the struct id_maker, because the option may be repeated. */
 static void take_form (struct cmd *cmd, const char *arg, void *to)
 {
     struct id_maker *m = to;
@@ -519,7 +524,7 @@ static void check_options (struct id_maker *m)
         m->form[m->nforms++] = m->scheme->usual;
 }
 
-/* Connect to the instance, or make the local maker. */
+/* Connect to the instance, or prepare the generator of this program. */
 static void begin (struct id_maker *m)
 {
     m->window = m->follow ? 1 : WINDOW;
@@ -532,7 +537,7 @@ static void begin (struct id_maker *m)
     ask_connect_for (m->cmd, m->rank);
 }
 
-/* Send one request, and print its trace. */
+/* Request 'count' ids, and print the path of the request. */
 static void trace (struct id_maker *m, uint32_t count)
 {
     struct way *way = way_ask (m->cmd, m->rank, count, m->fluids);
@@ -549,7 +554,7 @@ static void trace (struct id_maker *m, uint32_t count)
     way_destroy (way);
 }
 
-/* Take the count as an operand, as in idtree id new 3. */
+/* The count may also be an operand, as in idtree id new 3. */
 static void take_operand (struct id_maker *m)
 {
     if (m->cmd->argc == 0)

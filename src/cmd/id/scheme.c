@@ -3,7 +3,7 @@
 
 /* scheme.c - the schemes of ids, as commands use them
  *
- * flax, sno and uid have two forms: their text, and 0x with two digits for each byte.
+ * flax, sno and uid have two forms: the text of the scheme, and 0x followed by two hex digits for each byte.
  */
 #include <assert.h>
 #include <endian.h>
@@ -46,7 +46,7 @@ static int hex_value (char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Read exactly 'size' bytes. */
+/* Read an id of exactly 'size' bytes. */
 static int read_hex (const char *s, size_t len, size_t size, struct ident *id)
 {
     struct ident got = { .size = size };
@@ -66,7 +66,7 @@ static int read_hex (const char *s, size_t len, size_t size, struct ident *id)
 
 /* --- fluid --------------------------------------------------------------------------------------- */
 
-/* The index of a form is its enum fluid_form. */
+/* The index of a form equals its value in enum fluid_form. */
 static const char *const fluid_forms[] = { "dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji", NULL };
 
 fluid_t ident_fluid (const struct ident *id)
@@ -147,7 +147,7 @@ static json_t *fields_flax (const struct ident *id, int drift)
     struct flax_fields f = flax_split (&id->flax);
     char random[24];
 
-    /* 56 bits as text: programs that read numbers of JSON as doubles would lose some */
+    /* The 56 random bits are a text, because programs that read numbers of JSON as doubles would lose some bits. */
     snprintf (random, sizeof (random), "0x%014llx", (unsigned long long)f.random);
     return json_pack ("{s:o s:s}", "timestamp_ms", json_sprintf ("%" PRIu64, f.ms), "random", random);
 }
@@ -198,7 +198,8 @@ static int range_sno (const struct scheme_key *key, int64_t from_ms, int64_t to_
 
 /* --- uid ----------------------------------------------------------------------------------------- */
 
-/* The text has the bytes of the id.  Parse both ways, as the reader of values is stricter. */
+/* The text is made of the bytes of the id.  It is parsed twice, because the function that reads the values is stricter.
+ */
 static int read_uid (const char *s, size_t len, struct ident *id)
 {
     struct uid uid;
@@ -229,7 +230,9 @@ static struct uid uid_of (const struct ident *id, int drift)
     return uid;
 }
 
-/* A wrong drift moves the time within a window: by minutes, which do not matter here. */
+/* The drift of the id is not known here.  A wrong drift changes the time by at most some minutes, which does not matter
+ * here.
+ */
 static int64_t unix_ms_uid (const struct ident *id)
 {
     struct uid uid = uid_of (id, UID_DRIFT_DEFAULT);
@@ -304,7 +307,9 @@ int ident_compare (const struct ident *a, const struct ident *b)
     return order < 0 ? -1 : order > 0;
 }
 
-/* Digits, or 0x and hex digits: of the texts of other schemes only one in a hundred million looks so. */
+/* Whether a text is digits, or 0x and hex digits.  Of the texts of other schemes, only one in a hundred million looks
+ * like that.
+ */
 static bool is_number (const char *s, size_t len)
 {
     bool hex = len > 2 && s[0] == '0' && (s[1] | 0x20) == 'x';

@@ -10,7 +10,7 @@
 
 #define NOW_MS INT64_C (1795300000000) /* 2026-11-21 */
 
-/* The candidates for 's', as "fluid sno". */
+/* The schemes that 's' may belong to, as "fluid sno". */
 static const char *guess (const char *s)
 {
     static char names[64];
@@ -34,7 +34,7 @@ static bool is_guess (const char *s, const char *expect)
     return !strcmp (names, expect);
 }
 
-/* Whether each form of the id 's' parses to the same id, and 's' is one of them. */
+/* Whether each form of the id 's' is parsed as the same id, and 's' is one of these forms. */
 static bool round_trips (const char *name, const char *s)
 {
     const struct scheme *scheme = scheme_find (name);
@@ -92,7 +92,7 @@ static void test_guess (void)
     ok (is_guess ("xyz", "") && errno == EINVAL, "a text that is an id of no scheme is refused with EINVAL");
 }
 
-/* Whether the keys of [from, to) enclose 'inside', but not 'behind'. */
+/* Whether the keys of the range of time enclose 'inside', but not 'behind'. */
 static bool encloses (const char *name, enum uid_kind kind, const char *inside, const char *behind)
 {
     const struct scheme *scheme = scheme_find (name);

@@ -4,8 +4,8 @@
 /* show.c - idtree id show, range: the fields of an id, and its possible makers; the keys between which the ids of a
  * range of time are sorted
  *
- * A text that can be of several schemes is shown as an id of each, with "perhaps".  It is no error if the instance does
- * not answer: ids can be shown without a date.
+ * A text that can be an id of several schemes is shown as an id of each of them, with "perhaps".  If the instance does
+ * not answer, ids are shown without a date, which is not an error.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,21 +25,24 @@
 #define EPOCH_TIMEOUT_MS 5000
 #define LABEL_WIDTH 14
 
-/* --- the epoch of an instance, the errors of its clocks ---------------------------------------- */
+/* --- the epoch of an instance, and the errors of its clocks */
 
 struct id_epoch {
     int64_t ms;      /* since 1970; -1: unknown */
-    idt_error_t why; /* why it is unknown */
+    idt_error_t why; /* why the epoch is unknown */
     idt_t *h;        /* connection of 'cmd' to the instance; NULL: not connected */
-    /* A generator belongs to the rank that is its number modulo 'ranks' (fluid.lanes); 0: each rank has one generator,
-     * or unknown.
+    /* A generator belongs to the rank whose number is the generator modulo 'ranks' (fluid.lanes).  0: each rank has one
+     * generator, with its own number, or the number of ranks is unknown.
      */
     uint32_t ranks;
     double ahead_ms; /* difference between rank 0's time and its wall clock */
-    /* Largest difference between a rank's time and rank 0's, by the number of the rank; 0: not asked yet, -1: unknown.
+    /* Largest difference between a rank's time and the time of rank 0.  The index is the rank.  0: not requested yet,
+     * -1: unknown.
      */
     double skew_ms[FLUID_GENERATOR_MAX + 1];
-    /* The ranks to which a rank grants subleases, as a set ("": none now); NULL: it does not grant any, or unknown. */
+    /* The ranks to which a rank has granted subleases, as a set ("": to none now).  NULL: the rank does not grant
+     * subleases, or this is unknown.
+     */
     char *borrowers[FLUID_GENERATOR_MAX + 1];
 };
 
@@ -60,7 +63,7 @@ static void ask_epoch (idt_t *h, const char *uri, struct id_epoch *epoch)
     idt_future_destroy (f);
 }
 
-/* The answer of a rank to fluid.info; NULL: it does not answer. */
+/* Return a rank's answer to fluid.info, a new reference; NULL: the rank does not answer. */
 static json_t *ask_rank_new (idt_t *h, uint32_t rank)
 {
     idt_future_t *f = idt_rpc (h, "fluid.info", "{}", rank, 0);
@@ -93,8 +96,8 @@ static void find_in_instance (struct id_epoch *epoch, struct cmd *cmd)
     }
 }
 
-/* Take the epoch of --epoch ('s'); if 's' is NULL connect 'cmd' and take the epoch of the instance, if it can be
- * reached.  Ends the program if 's' is not a date.
+/* Take the epoch from 's', the argument of --epoch.  If 's' is NULL, connect 'cmd', and take the epoch of the instance
+ * if it can be reached.  Ends the program if 's' is not a date.
  */
 static void epoch_find (struct id_epoch *epoch, struct cmd *cmd, const char *s)
 {
@@ -106,7 +109,7 @@ static void epoch_find (struct id_epoch *epoch, struct cmd *cmd, const char *s)
         find_in_instance (epoch, cmd);
 }
 
-/* The rank that owns a generator, as far as known. */
+/* Return the rank that owns a generator.  If 'ranks' is unknown, that is the rank with the generator's number. */
 static uint32_t epoch_rank (const struct id_epoch *epoch, uint32_t generator)
 {
     return epoch->ranks > 0 ? generator % epoch->ranks : generator;
@@ -118,7 +121,7 @@ static void epoch_fini (struct id_epoch *epoch)
         free (epoch->borrowers[i]);
 }
 
-/* Ask a rank, at most one time. */
+/* Request the errors and borrowers of a rank, at most once. */
 static void know (struct id_epoch *epoch, uint32_t rank)
 {
     assert (rank <= FLUID_GENERATOR_MAX);
@@ -134,19 +137,19 @@ static void know (struct id_epoch *epoch, uint32_t rank)
     json_decref (o);
 }
 
-/* Whether a borrower of 'generator' may have made an id of it (fluid.share), as its owner reports now.  Returns the
- * ranks with a sublease, as a set that may be empty; ranks below these may have a part of it.  NULL: the owner grants
- * no subleases, or does not answer.  Borrowed from 'epoch'.
+/* Return the ranks that may have made ids of 'generator' under a sublease (fluid.share), as a set that may be empty.
+ * It is the set that the generator's owner reports now; ranks below these may have a part of their subleases.  Returns
+ * NULL if the owner grants no subleases, or does not answer.  Borrowed from 'epoch'.
  */
 static const char *epoch_borrowers (struct id_epoch *epoch, uint32_t generator)
 {
     uint32_t rank = epoch_rank (epoch, generator);
 
     know (epoch, rank);
-    return rank == generator ? epoch->borrowers[rank] : NULL; /* there are no subleases of lanes */
+    return rank == generator ? epoch->borrowers[rank] : NULL; /* lanes are not granted in subleases */
 }
 
-/* The largest error of the date of an id of 'generator': the current errors of the instance's clocks, assuming that
+/* Return the largest error of the date of an id of 'generator', as the instance's clocks are now.  It is assumed that
  * rank 0's wall clock is right.  Returns -1 if the instance or the rank does not answer.
  */
 static double epoch_error_ms (struct id_epoch *epoch, uint32_t generator)
@@ -183,7 +186,7 @@ struct show {
     int count;
 };
 
-/* If the generator's owner grants subleases of it, add the ranks that may have made the id. */
+/* If the owner of the generator grants subleases, add the ranks that may have made the id. */
 static void add_maker (struct show *show, uint32_t generator, json_t *o)
 {
     const char *ranks = epoch_borrowers (&show->epoch, generator);
@@ -201,7 +204,7 @@ static void add_maker (struct show *show, uint32_t generator, json_t *o)
         json_object_set_new (o, "made by", json_sprintf ("rank %u, or one below that borrowed of it: none now", rank));
 }
 
-/* If ranks have several generators, also the rank that owns this one. */
+/* Add the generator and the sequence.  If ranks have several generators, add the rank that owns this one, too. */
 static void add_generator (struct show *show, struct fluid_fields fields, json_t *o)
 {
     json_object_set_new (o, "generator", json_integer (fields.generator));
@@ -211,7 +214,7 @@ static void add_generator (struct show *show, struct fluid_fields fields, json_t
     add_maker (show, fields.generator, o);
 }
 
-/* Format the fields for people: with units, and why there is no date. */
+/* Add the fields for people: with units, and with the reason if there is no date. */
 static void add_fluid_words (struct show *show, const struct candidate *c, json_t *o)
 {
     struct fluid_fields fields = fluid_split (ident_fluid (&c->id));
@@ -256,7 +259,7 @@ static void add_fields (struct show *show, const struct candidate *c, json_t *o)
     json_decref (fields);
 }
 
-/* JSON numbers can hold timestamps, but not all ids. */
+/* Return all fields of an id.  Numbers of JSON could hold timestamps, but not all ids, so ids are strings. */
 static json_t *object_of (struct show *show, const struct candidate *c, bool certain)
 {
     json_t *o = json_pack ("{s:s+}", "scheme", c->scheme->name, certain ? "" : ", perhaps");
@@ -268,7 +271,7 @@ static json_t *object_of (struct show *show, const struct candidate *c, bool cer
     return o;
 }
 
-/* Print an object and free it. */
+/* Print an object, and release it. */
 static void print_new (struct show *show, json_t *o)
 {
     if (show->cmd->json)
@@ -401,7 +404,7 @@ static int64_t find_epoch (const struct range_options *o)
     return epoch.ms;
 }
 
-/* Limit a date to the life of the instance, with a warning. */
+/* Limit a date to the dates that ids of the instance can have.  If the date is changed, print a warning. */
 static int64_t clamp (const struct range_options *o, const char *option, int64_t ms, int64_t epoch_ms)
 {
     const int64_t end_ms = epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX;

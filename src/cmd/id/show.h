@@ -8,7 +8,7 @@
 #include "cmd/base/cmd.h"
 #include "cmd/id/scheme.h"
 
-/* Add the date of a fluid to an object, if an instance that knows its epoch can be reached. */
+/* If an instance that knows its epoch can be reached, add the date of a fluid to an object. */
 void show_add_date (struct cmd *cmd, const struct ident *id, json_t *o);
 
 #endif /* CMD_ID_SHOW_H */

@@ -113,7 +113,7 @@ void idtext_warn_of (struct idtext_reader *r, uint64_t line, const char *s, size
     cmd_warn (r->cmd, "%s'%s' %s", where, cmd_quote (s, len > LINES_MAX ? LINES_MAX : len, quoted), what);
 }
 
-/* Write into 'what' which character of a text is wrong, if the text begins as a fluid. */
+/* Write into 'what' which character of a text is wrong, if the beginning of the text can be a fluid. */
 static void explain_fluid (const char *s, size_t len, size_t pos, char *what, size_t size)
 {
     char quoted[CMD_QUOTE_MAX];
@@ -131,7 +131,7 @@ static void explain_fluid (const char *s, size_t len, size_t pos, char *what, si
               cmd_quote (s + pos, bytes, quoted), number);
 }
 
-/* Write into 'what' why a text is not an id, with a hint if it looks like a fluid or a file's name. */
+/* Write into 'what' why a text is not an id, with a hint if the text looks like a fluid or like the name of a file. */
 static void explain (const struct idtext_reader *r, uint64_t line, const char *s, size_t len, char *what, size_t size)
 {
     bool marked = *s == 'f' || !strncmp (s, "\u0192", 2) || !strncmp (s, "0x", 2);

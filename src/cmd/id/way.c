@@ -27,7 +27,7 @@ struct way {
     uint64_t took_us;
     uint32_t ids;
     json_t *answer;
-    json_t *hops; /* in 'answer' */
+    json_t *hops; /* the hops in 'answer' */
 };
 
 /* --- asking ------------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static void make_hex (const struct cmd *cmd, char *buf, size_t len)
         snprintf (buf + 2 * i, 3, "%02x", bits[i]);
 }
 
-/* Parse TRACEPARENT: "00-TRACE-SPAN-FLAGS".  An invalid one is ignored, as W3C requires. */
+/* Parse TRACEPARENT: "00-TRACE-SPAN-FLAGS".  An invalid value is ignored, as the W3C recommendation requires. */
 static void take_parent (const char *text, struct way *w)
 {
     if (!text || strlen (text) != PARENT_SIZE - 1 || strncmp (text, "00-", 3) != 0 || strspn (text + 3, HEX) != 32
@@ -182,7 +182,7 @@ static json_t *attribute (const char *key, json_t *value)
     return json_pack ("{s:s s:o}", "key", key, "value", value);
 }
 
-/* OTLP has 64-bit integers as strings. */
+/* Numbers of 64 bits are strings in OTLP's JSON. */
 static json_t *number (const char *key, json_int_t n)
 {
     char text[24];

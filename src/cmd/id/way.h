@@ -11,17 +11,17 @@
 
 struct way;
 
-/* Get 'n' ids (1 ... IDT_FLUID_MAX_COUNT) from 'rank' (IDT_NODEID_ANY: the nearest) into 'ids', and the path of the
- * request.  Its parent span is from TRACEPARENT, if that is set.  Ends the program if no ids arrive.
+/* Get 'n' ids (1 ... IDT_FLUID_MAX_COUNT) from 'rank' (IDT_NODEID_ANY: from the nearest rank) into 'ids', and the path
+ * of this request.  If TRACEPARENT is set, it names the parent span of the request.  Ends the program if no ids arrive.
  */
 struct way *way_ask (struct cmd *cmd, uint32_t rank, uint32_t n, fluid_t *ids);
-void way_destroy (struct way *w); /* NULL is fine */
+void way_destroy (struct way *w); /* 'w' may be NULL */
 
-/* Print it: a table on stderr, as stdout has the ids; with --json one object on stdout. */
+/* Print the path: as a table on stderr, because stdout has the ids; with --json as one object on stdout. */
 void way_print (const struct cmd *cmd, const struct way *w);
 
-/* Append its spans to a file, as a line of OTLP's JSON (ExportTraceServiceRequest).  Ends the program if it cannot be
- * written.
+/* Append the spans of the path to a file, as a line of OTLP's JSON (ExportTraceServiceRequest).  Ends the program if
+ * the file cannot be written.
  */
 void way_write_spans (const struct cmd *cmd, const struct way *w, const char *file);
 

@@ -3,8 +3,9 @@
 
 /* health.c - idtree health: report the health of a broker, and at rank 0 of its instance, for probes
  *
- * The command sends a few requests concurrently to one rank, whatever the size of the instance: that rank knows enough
- * about the others.  A failure to connect or to send is critical, and is printed like any other reason.
+ * However large the instance is, the command sends only a few requests, concurrently and to one rank, because that rank
+ * knows enough about the others.  If the command cannot connect or send, the grade is critical, and the reason is
+ * printed like any other reason.
  */
 #include <errno.h>
 
@@ -34,7 +35,7 @@ static void print_json (const struct judgement *j)
 
     if (j->rank != IDT_NODEID_ANY)
         json_object_set_new (o, "rank", json_integer (j->rank));
-    (void)out_json (o, JSON_COMPACT); /* ask_print () would end the program, and calls this function while it ends */
+    (void)out_json (o, JSON_COMPACT); /* cmd_die () may call this, and ask_print () could call cmd_die () */
     out_print ("\n");
     json_decref (o);
 }
@@ -69,7 +70,7 @@ static uint32_t get_rank (struct cmd *cmd)
     return (uint32_t)rank;
 }
 
-/* Returns 0 (unknown) if fluid was never loaded. */
+/* Return fluid.lease in ms; 0: unknown, because the rank has never loaded the fluid module. */
 static uint64_t get_lease_ms (struct cmd *cmd, uint32_t rank)
 {
     idt_future_t *f = ask_attr (cmd, rank, "fluid.lease");

@@ -15,8 +15,8 @@
 #include "libutil/text.h"
 
 #define WHY_MAX 512
-#define STILL_MAX_MS 15000 /* limit for the watermark, which advances each second in a healthy instance */
-#define AHEAD_LEASES 4     /* limit of the clock debt of rank 0, in leases: half of its maximum */
+#define STILL_MAX_MS 15000 /* limit of a standing watermark; a healthy one advances each second */
+#define AHEAD_LEASES 4     /* limit of rank 0's clock debt, in leases: half of the largest debt */
 
 const char *grade_name (enum grade grade)
 {
@@ -54,7 +54,7 @@ static const char *text_of (const json_t *o, const char *key)
     return s ? s : "";
 }
 
-/* Timestamps may be texts, as they may have 64 bits. */
+/* Return a time in ms.  A timestamp may be a text, because it may have 64 bits. */
 static int64_t ms_of (const json_t *value)
 {
     const char *s = json_string_value (value);
@@ -70,7 +70,7 @@ static void health_eval_state (struct judgement *j, const json_t *answer)
         health_eval_add (j, GRADE_DEGRADED, "broker", "rank %" PRIu32 " is in state %s", j->rank, state);
 }
 
-/* Write the set of the children in a state into 'buf'.  Returns their number. */
+/* Write the ranks of the children that have this status into 'buf', as a set.  Returns the number of these children. */
 static size_t children_in (const json_t *answer, const char *status, char *buf, size_t size)
 {
     const json_t *children = json_object_get (answer, "children");
@@ -90,7 +90,7 @@ static size_t children_in (const json_t *answer, const char *status, char *buf, 
     return n;
 }
 
-/* If broker.quorum is less than all ranks and reached, missing ranks are named, but the grade stays good. */
+/* Return the grade for missing ranks.  It is good if broker.quorum is reached: missing ranks are then only named. */
 static enum grade health_eval_quorum (struct judgement *j, const json_t *answer)
 {
     int64_t joined = json_integer_value (json_object_get (answer, "joined"));
@@ -149,7 +149,7 @@ static void health_eval_lease (struct judgement *j, const json_t *answer)
                          j->rank, (double)(end_ms > now_ms ? end_ms - now_ms : 0) / 1000);
 }
 
-/* Values that only rank 0 reports. */
+/* Grade the values that only rank 0 reports. */
 static void health_eval_authority (struct judgement *j, const json_t *answer)
 {
     const char *store = text_of (answer, "store");
@@ -225,8 +225,9 @@ int health_eval_asks (const struct question *q, uint32_t rank)
     return !(q->flags & (rank == 0 ? QUESTION_NOT_ROOT : QUESTION_ROOT));
 }
 
-/* EPERM is no fault: the client may not read the value.  ENOSYS is no fault for an optional module, nor for the
- * watermark, as the missing fluid module is reported already.
+/* Grade the error of a request.  EPERM is no fault, because the client may not read the value.  ENOSYS is no fault for
+ * an optional module.  Neither is it for the watermark, because the missing fluid module is reported by another
+ * request.
  */
 void health_eval_error (struct judgement *j, const struct question *q, int errnum, const char *text)
 {

@@ -5,7 +5,7 @@
  *
  *   good      all checks pass
  *   degraded  ids are made and all guarantees hold, but an operator should look
- *   critical  ids are not made here, or soon will not be
+ *   critical  no ids are made for clients of this broker, or soon none will be made
  */
 #ifndef CMD_HEALTH_EVAL_H
 #define CMD_HEALTH_EVAL_H
@@ -20,16 +20,16 @@ enum grade { GRADE_GOOD, GRADE_DEGRADED, GRADE_CRITICAL }; /* the exit status of
 struct judgement {
     uint32_t rank;
     uint64_t lease_ms; /* fluid.lease in ms; 0: unknown */
-    int in_flux;       /* whether the broker belongs to Flux; false until set by the caller */
+    int in_flux;       /* whether the broker belongs to Flux; set by the caller */
     enum grade grade;  /* the worst grade of all reasons */
     json_t *reasons;   /* [{"status":s,"what":s,"why":s},...], worst first; owned */
 };
 
-/* The requests to send, in this order. */
+/* The requests to send, in the order of the table. */
 struct question {
     const char *what;
     const char *topic;
-    int flags; /* enum question_flag */
+    int flags; /* bits of enum question_flag */
 
     /* Evaluate an answer. */
     void (*judge) (struct judgement *j, const json_t *answer);
@@ -42,17 +42,17 @@ enum question_flag {
 };
 
 extern const struct question judge_questions[];
-#define HEALTH_EVAL_QUESTIONS_MAX 8 /* the table is shorter; it ends with an entry without a topic */
+#define HEALTH_EVAL_QUESTIONS_MAX 8 /* the table has fewer; it ends with an entry without a topic */
 
-/* Whether the request is to be sent to this rank. */
+/* Whether the request must be sent to this rank. */
 int health_eval_asks (const struct question *q, uint32_t rank);
 
 void health_eval_begin (struct judgement *j, uint32_t rank, uint64_t lease_ms);
 
-/* Evaluate the error of a request; answers are evaluated by judge (). */
+/* Grade the error of a request.  The function judge () of a question grades its answer. */
 void health_eval_error (struct judgement *j, const struct question *q, int errnum, const char *text);
 
-/* Add a reason. */
+/* Add a reason for a grade. */
 void health_eval_add (struct judgement *j, enum grade grade, const char *what, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 

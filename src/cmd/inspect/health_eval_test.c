@@ -19,7 +19,7 @@ static const struct question *question (const char *topic)
     return q;
 }
 
-/* Whether an answer gets 'grade', and the first reason contains 'why'. */
+/* Whether an answer gets 'grade', and 'why' is a part of the first reason. */
 static bool judged (uint32_t rank, const char *topic, const char *answer, enum grade grade, const char *why)
 {
     struct judgement j;
@@ -50,7 +50,7 @@ static bool failed (uint32_t rank, const char *topic, int errnum, enum grade gra
     return fits;
 }
 
-/* In a broker of Flux the module has another file name, and another command loads it. */
+/* If the broker belongs to Flux, the module has another file name and another command loads it, so the text differs. */
 static void test_flux (void)
 {
     struct judgement j;
@@ -151,7 +151,7 @@ static void test_errors (void)
         "a rank that does not answer is reported");
 }
 
-/* Every answer gets a grade, also a malformed one or one of another version. */
+/* Each answer gets a grade, even if it is malformed or comes from another version. */
 static void test_nonsense (void)
 {
     static const char *const answers[] = { "{}",

@@ -45,7 +45,7 @@ static int print_sums (struct cmd *cmd, const struct metrics_options *o, enum me
 }
 
 struct collection {
-    struct metrics_source *sources; /* owns their reports */
+    struct metrics_source *sources; /* this array owns the reports */
     size_t n;
     json_t *failed;
 };

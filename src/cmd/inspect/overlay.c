@@ -3,13 +3,14 @@
 
 /* overlay.c - idtree overlay status: the state of each rank, now or after it has reached a given state
  *
- * As a tree: each rank knows only the state of its children, so the tree is walked from the root, level by level.
- * Requests to the ranks of a level are concurrent.  A rank that its parent reports as lost or offline gets no request;
- * it is shown with that state.  The ranks below it may be online, attached to another ancestor: they are found in the
- * topology, and get requests, too.
+ * As a tree: each rank knows only the states of its children, so the tree is walked from the root, level by level.
+ * Requests to the ranks of a level are concurrent.  If a rank's parent reports it as lost or offline, the rank gets no
+ * request, and is shown with that state.  The ranks below a lost rank may be online, attached to another ancestor. They
+ * are found in the topology, and get requests, too.
  *
- * As sets of ranks, one for each state: one request is passed down the tree, and its answers are merged on the way back
- * (broker/metrics/serve.h).  Brokers of an older version do not know this request; each of them gets separate requests.
+ * As sets of ranks, one for each state: one request is passed down the tree, and the answers are merged on the way back
+ * (broker/metrics/serve.h).  Brokers of an older version do not know this request, so each of them gets separate
+ * requests.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,18 +25,18 @@
 #include "libutil/text.h"
 
 #define STATE_SIZE 32     /* bytes of the name of a state */
-#define MANY_RANKS 256    /* more ranks are shown as sets, except with --all */
-#define MAX_GROUPS 64     /* lines of a table of sets */
+#define MANY_RANKS 256    /* larger trees are shown as sets, except with --all */
+#define MAX_GROUPS 64     /* most lines of a table of sets */
 #define WINDOW 256        /* concurrent requests to the ranks of a level */
-#define LOOK_AGAIN_MS 100 /* interval while waiting for a state */
+#define LOOK_AGAIN_MS 100 /* ms between two looks while waiting for a state */
 
 static const char *const states[] = { "full", "partial", "degraded", "lost", NULL };
 
 struct overlay_view {
     struct cmd *cmd;
     uint32_t rank; /* the root of the shown subtree */
-    bool fluid;    /* show sets of generators' states, too */
-    bool down;     /* only ranks that are not full */
+    bool fluid;    /* also show sets for the states of generators */
+    bool down;     /* show only ranks that are not full */
     bool all, summary, check;
     const char *wait;
     struct color color;
@@ -51,7 +52,7 @@ static enum mood mood_of (const char *state)
 
 /* --- as sets ----------------------------------------------------------------------------------------- */
 
-/* The number of brokers in the subtree of a rank.  Ends the program if the rank does not exist. */
+/* Return the number of brokers in the subtree of a rank.  Ends the program if the rank does not exist. */
 static uint32_t subtree_size (struct cmd *cmd, uint32_t rank)
 {
     uint32_t size;
@@ -64,7 +65,7 @@ static uint32_t subtree_size (struct cmd *cmd, uint32_t rank)
     return size;
 }
 
-/* NULL: the broker does not know the request. */
+/* Return the merged report; NULL: the broker does not know the request. */
 static json_t *get_states_new (const struct overlay_view *v)
 {
     json_t *question = subtree_request_new (v->cmd, v->rank);
@@ -82,7 +83,7 @@ static void add_rank (uint64_t first, uint64_t last, void *arg)
         ranks->rank[ranks->n++] = (uint32_t)rank;
 }
 
-/* The ranks that do not know the request; if 'merged' is NULL, all ranks. */
+/* Return the ranks that do not know the request.  If 'merged' is NULL, these are all ranks of the subtree. */
 static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, const json_t *merged)
 {
     const json_t *status = json_object_get (json_object_get (merged, "ranks"), "status");
@@ -121,7 +122,7 @@ static void take_fluid (uint32_t rank, idt_future_t *f, void *arg)
         metrics_put_rank (arg, "fluid_borrowed_of", lender, rank);
 }
 
-/* Add the states of older ranks to the merged report (stolen; NULL: none); returns a new reference. */
+/* Add the states of older ranks to the merged report (stolen; NULL: no report).  Returns a new reference. */
 static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t *merged)
 {
     struct ranks older = older_ranks (v, size, merged);
@@ -157,7 +158,7 @@ static int by_first (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The states of a set, in order of the first rank of each, with the number of ranks. */
+/* Return the states of a set with their ranks and the number of ranks, ordered by the first rank of each state. */
 static json_t *groups_new (struct cmd *cmd, const json_t *report, const char *name)
 {
     json_t *of_state = json_object_get (json_object_get (report, "ranks"), name), *groups = json_object (), *ranks;
@@ -191,7 +192,7 @@ static void print_group (const char *color, const char *state, const json_t *gro
                json_string_value (json_object_get (group, "ranks")));
 }
 
-/* There may be a group for each generator. */
+/* Print at most MAX_GROUPS groups, because there may be one for each generator. */
 static void print_groups (const char *title, json_t *groups, bool color)
 {
     size_t n = json_object_size (groups), printed = 0;
@@ -208,7 +209,7 @@ static void print_groups (const char *title, json_t *groups, bool color)
         out_print ("... and %zu more: --json prints all\n", n - MAX_GROUPS);
 }
 
-/* Add the problem of rank 0's store of its horizon, if any. */
+/* If rank 0 reports a problem of the store of its horizon, add the problem. */
 static void add_store (const struct overlay_view *v, json_t *o)
 {
     idt_future_t *f = v->rank == 0 ? idt_rpc (v->cmd->h, "fluid.info", NULL, 0, 0) : NULL;
@@ -259,7 +260,7 @@ static void print_sets (const struct overlay_view *v)
 
 enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
 
-/* In JSON the key is the title in lower case. */
+/* The key in JSON is the title in lower case. */
 static const struct table_column columns[COLUMNS] = {
     [RANK] = { "RANK", NULL, TABLE_TREE | TABLE_NUMBER },
     [HOST] = { "HOST", NULL, 0 },
@@ -273,12 +274,12 @@ static const struct table_column columns[COLUMNS] = {
 struct tree_node {
     uint32_t rank;
     struct libscols_line *parent;
-    char status[STATE_SIZE]; /* as reported by its parent */
+    char status[STATE_SIZE]; /* status of the rank as its parent reports it */
     uint64_t asked_ms;
     double duration_s;
     bool orphan; /* its parent in the tree is lost */
     idt_future_t *health, *host, *info;
-    idt_future_t *overlay; /* the answer of an orphan */
+    idt_future_t *overlay; /* answer of an orphan to overlay.stats-get */
 };
 
 struct level {
@@ -292,7 +293,7 @@ struct walk {
     bool color;
     struct libscols_table *table;
     struct level next;
-    char store[512]; /* the problem of rank 0's disk; empty: no problem */
+    char store[512]; /* the problem of rank 0's store; empty: no problem */
 };
 
 static struct tree_node *add_node (struct walk *w, uint32_t rank, struct libscols_line *parent, const char *status,
@@ -333,8 +334,8 @@ static void ask_node (struct walk *w, struct tree_node *node)
         cmd_die (w->cmd, "cannot send: %s", strerror (errno));
 }
 
-/* The requests of a node are concurrent: --timeout counts from the first one, so that a silent rank is waited for only
- * once.
+/* Whether a request of a node was answered without an error.  The requests of a node are concurrent, and --timeout
+ * counts from the first one.  So if the rank is silent, the command waits for it only once.
  */
 static bool answered (const struct walk *w, const struct tree_node *node, idt_future_t *f)
 {
@@ -368,7 +369,7 @@ static const char *format_number (const json_t *o, const char *key, char *buf, s
     return buf;
 }
 
-/* Rank 0 reports its disk as "good", or as a word, a colon and the reason. */
+/* Rank 0 reports its store as "good", or as a word that a colon and the reason may follow. */
 static void fill_store (struct walk *w, const json_t *o, char *state, size_t size)
 {
     const char *store = json_string_value (json_object_get (o, "store"));
@@ -388,7 +389,7 @@ static void fill_fluid (struct walk *w, struct tree_node *node, struct tree_row 
     if (!answered (w, node, node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
         return;
     row->texts[GENERATOR] = format_number (o, "generator", row->generator, sizeof (row->generator));
-    if (!row->texts[GENERATOR]) /* the generator from which it borrows */
+    if (!row->texts[GENERATOR]) /* show the generator of the rank's sublease */
         row->texts[GENERATOR] = format_number (json_object_get (o, "share"), "generator", row->generator,
                                                sizeof (row->generator));
     row->texts[SERVED_BY] = format_number (o, "served_by", row->served_by, sizeof (row->served_by));
@@ -407,7 +408,7 @@ static void set_color (const struct walk *w, struct libscols_line *line, const c
         cmd_die (w->cmd, "out of memory");
 }
 
-/* Returns the line of the node, parent of the lines below it. */
+/* Add a line for the node.  Returns the line, which will be the parent of the lines of ranks below. */
 static struct libscols_line *add_row (struct walk *w, struct tree_node *node)
 {
     struct tree_row row = { .texts = { NULL } };
@@ -448,7 +449,7 @@ static void add_children (struct walk *w, const json_t *children, struct libscol
     }
 }
 
-/* Add the children that a lost rank has in the topology. */
+/* If a rank is lost, add its children by the topology. */
 static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *line)
 {
     json_t *o = ask_new (w->cmd, "overlay.topology", 0, json_pack ("{s:I}", "rank", (json_int_t)rank), "topology");
@@ -464,7 +465,7 @@ static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *li
     json_decref (o);
 }
 
-/* An orphan that answers reports its parent; an orphan that does not is lost. */
+/* If an orphan answers, add "via" and the rank that it is attached to to its status.  If it does not, it is lost. */
 static void take_orphan (const struct walk *w, struct tree_node *node)
 {
     json_int_t rank;
@@ -477,7 +478,9 @@ static void take_orphan (const struct walk *w, struct tree_node *node)
         snprintf (node->status + len, sizeof (node->status) - len, " via %" JSON_INTEGER_FORMAT, rank);
 }
 
-/* A rank knows its own subtree better than its parent does. */
+/* Take the answers of a node.  The status that a rank reports of its own subtree replaces the one that its parent
+ * reported.
+ */
 static void take_node (struct walk *w, struct tree_node *node)
 {
     const char *status;
@@ -546,7 +549,7 @@ static void print_tree (const struct overlay_view *v)
 
 /* --- the command ------------------------------------------------------------------------------------- */
 
-/* Write the state of a rank's subtree, as the rank reports it, into 'state'; "lost": it cannot be reached. */
+/* Write the state that a rank reports of its subtree into 'state'.  If the rank cannot be reached, write "lost". */
 static void get_state (struct cmd *cmd, uint32_t rank, char state[STATE_SIZE])
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "overlay.health", rank, NULL), "state");
@@ -568,7 +571,8 @@ static void check_state_name (struct cmd *cmd, const char *name)
     cmd_usage (cmd, "'%.64s' is not a state to wait for: full, partial, degraded or lost", name);
 }
 
-/* Wait for the state for at most --timeout in total, as it may never be reached. */
+/* Wait until the rank has the wanted state, for at most --timeout in total, because the rank may never reach the state.
+ */
 static void await_state (struct cmd *cmd, const struct overlay_view *v)
 {
     uint64_t since_ms = clock_ms (CLOCK_MONOTONIC);

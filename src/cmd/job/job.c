@@ -3,11 +3,11 @@
 
 /* job.c - idtree job list, show, ack, stats, watch: the jobs of rank 0
  *
- * list requests jobs in pages, and prints each page when it arrives, so any number of jobs needs the memory of one
+ * list requests jobs in pages, and prints each page when it arrives.  So any number of jobs needs the memory of one
  * page.
  *
- * For watch rank 0 sends a few jobs in advance, and more after these are confirmed.  A job is confirmed, or
- * acknowledged, after it was printed and the output flushed, never before.
+ * For watch, rank 0 sends a limited number of jobs in advance, and sends more after these are acknowledged.  A job is
+ * acknowledged after it was printed and the output was flushed, never before.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,36 +21,36 @@
 #include "cmd/job/job.h"
 #include "libutil/minmax.h"
 
-#define USER_ENTRY_MAX 4096 /* bytes of a user's entry; a user with a longer one is shown by number */
+#define USER_ENTRY_MAX 4096 /* largest entry of a user; if it is longer, the user's number is shown */
 #define USER_MAX 64         /* bytes of a user's name */
 #define USERS 16
-#define PAGE 1000 /* jobs; the most that an answer may have */
+#define PAGE 1000 /* jobs of a page; an answer may have no more */
 #define USER_WIDTH 12
 #define ID_GAP 2
 #define LABEL_WIDTH 14
 #define STATS_WIDTH 24
 
-/* The name of a user, or the number as text; empty: unused entry. */
+/* A cached name of a user, or the user's number as text; empty: the entry is unused. */
 struct jobs_user {
     uid_t userid;
     char name[USER_MAX];
 };
 
-/* The parsed options of a command, and what it has printed. */
+/* The options of a command, and the state of its output. */
 struct jobs {
     struct cmd *cmd;
     const char *form_name;
-    int form;          /* of printed ids */
+    int form;          /* number of the form of printed ids */
     const char *after; /* an id; NULL: not given */
     uint64_t count;    /* 0: not given */
     bool ack;
     bool no_jobspec;
 
-    void (*print) (struct jobs *j, const json_t *job); /* as text; the id has the wanted form */
-    uint64_t printed;                                  /* jobs */
-    char last[SCHEME_TEXT_MAX];                        /* id of the last printed job, as received */
-    int id_width;                                      /* width of the first id */
-    struct jobs_user users[USERS];                     /* cache of names, as a look-up may take long */
+    void (*print) (struct jobs *j, const json_t *job); /* prints a job as text; its id has the wanted form */
+    uint64_t printed;                                  /* number of printed jobs */
+    char last[SCHEME_TEXT_MAX];                        /* id of the last printed job, as rank 0 sent it */
+    int id_width;                                      /* width of the first printed id */
+    struct jobs_user users[USERS];                     /* a cache, because finding a name may take long */
 };
 
 #define AT(member) offsetof (struct jobs, member)
@@ -79,7 +79,7 @@ static struct jobs begin_jobs (struct cmd *cmd)
     return j;
 }
 
-/* Convert an id in any form to F58 in 'buf'.  Ends the program if 's' is not an id.  Returns 'buf'. */
+/* Convert the id 's' of any form to F58 in 'buf'.  Ends the program if 's' is not an id.  Returns 'buf'. */
 static const char *read_id (const struct cmd *cmd, const char *s, char buf[SCHEME_TEXT_MAX])
 {
     char quoted[CMD_QUOTE_MAX];
@@ -114,8 +114,8 @@ void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const cha
             what);
 }
 
-/* Send a request of the service "ingest" to rank 0 and return the answer, a new reference; 'request' is stolen.  If it
- * fails end the program with "WHAT: why".
+/* Send a request to the service "ingest" of rank 0, and return the answer, a new reference; 'request' is stolen.  If
+ * the answer is an error, end the program with "WHAT: why".
  */
 static json_t *ask_jobs_new (const struct jobs *j, const char *method, json_t *request, const char *what)
 {
@@ -123,7 +123,7 @@ static json_t *ask_jobs_new (const struct jobs *j, const char *method, json_t *r
 
     snprintf (topic, sizeof (topic), "ingest.%s", method);
     idt_future_t *f = ask_ready (j->cmd, ask_send (j->cmd, topic, 0, request), what);
-    jobs_check_service (j->cmd, f, j->cmd->argc == 1 ? j->cmd->argv[0] : what); /* the id as given */
+    jobs_check_service (j->cmd, f, j->cmd->argc == 1 ? j->cmd->argv[0] : what); /* the id as the user gave it */
     return ask_take_new (j->cmd, f, what);
 }
 
@@ -139,7 +139,7 @@ static void look_up (struct jobs_user *u, uid_t userid)
         snprintf (u->name, sizeof (u->name), "%" PRIu32, (uint32_t)userid);
 }
 
-/* The name of the user of a job, or the number as text; borrowed until the next call. */
+/* Return the name of the job's user, or the user's number as text.  Borrowed until the next call. */
 static const char *user_of (struct jobs *j, const json_t *job)
 {
     uid_t userid = (uid_t)json_integer_value (json_object_get (job, "userid"));
@@ -150,7 +150,9 @@ static const char *user_of (struct jobs *j, const json_t *job)
     return u->name;
 }
 
-/* Print a job, and keep its id as received: the next page, or what is confirmed, begins behind it. */
+/* Print a job, and keep its id as rank 0 sent it: the next page begins behind this id, or jobs up to it are
+ * acknowledged.
+ */
 static void print_job (struct jobs *j, json_t *job)
 {
     const char *received = json_string_value (json_object_get (job, "id"));
@@ -179,7 +181,7 @@ static int width_of (const char *s)
     return (int)strlen (s) - out_pad (s, 0);
 }
 
-/* A key may be any text that its user chose. */
+/* Escape a key for the terminal, because a user may choose any text as a key. */
 static const char *printable (const char *key, char buf[CMD_QUOTE_MAX])
 {
     for (const unsigned char *p = (const unsigned char *)key; *p; p++)
@@ -204,7 +206,7 @@ static void print_list_row (struct jobs *j, const json_t *job)
     print_row (j, id, user_of (j, job), text, printable (key, quoted));
 }
 
-/* Print a page of at most 'count' jobs.  Returns whether there are more. */
+/* Print a page of at most 'count' jobs.  Returns whether there are more jobs. */
 static bool print_page (struct jobs *j, uint64_t count)
 {
     json_t *request = json_pack ("{s:I}", "count", (json_int_t)count), *answer, *job;
@@ -380,7 +382,7 @@ static bool is_done (const struct jobs *j)
     return j->count > 0 && j->printed >= j->count;
 }
 
-/* Confirm all printed jobs to rank 0, after they have been written. */
+/* Acknowledge all printed jobs to rank 0, after flushing the output. */
 static void confirm (struct jobs *j, const json_t *answer)
 {
     json_t *request = json_pack ("{s:s s:O}", "id", j->last, "watch", json_object_get (answer, "watch"));
@@ -393,7 +395,7 @@ static void confirm (struct jobs *j, const json_t *answer)
     json_decref (ask_jobs_new (j, "ack", request, j->last));
 }
 
-/* An answer without jobs means that all present jobs were sent. */
+/* Take an answer of rank 0.  An answer without jobs means that rank 0 has sent all jobs that it has now. */
 static void take (struct jobs *j, const json_t *answer)
 {
     json_t *jobs = json_object_get (answer, "jobs");

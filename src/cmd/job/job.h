@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* job.h - what idtree job submit and the other commands about jobs share (doc/design/ingest.md) */
+/* job.h - functions that idtree job submit and the other job commands share (doc/design/ingest.md) */
 #ifndef CMD_JOB_H
 #define CMD_JOB_H
 
@@ -13,13 +13,17 @@
     {                                                                                                        \
         't', "to", "FORM", NULL, cmd_take_text, at                                                           \
     }
-/* The number of a form of ids; NULL: F58.  Ends the program if the form is unknown. */
+/* Return the number of a form of ids; of F58 if 'name' is NULL.  Ends the program if the form is unknown. */
 int jobs_form (const struct cmd *cmd, const char *name);
 
-/* Convert an id of an answer to form number 'form' in 'buf'.  Ends the program if 's' is not an id.  Returns 'buf'. */
+/* Convert 's', an id in an answer, to form number 'form' in 'buf'.  Ends the program if 's' is not an id.  Returns
+ * 'buf'.
+ */
 const char *jobs_write_id (const struct cmd *cmd, int form, const char *s, char buf[SCHEME_TEXT_MAX]);
 
-/* If 'f' (NULL: it could not be sent) failed because the module is not loaded, end the program with advice. */
+/* If 'f' failed because the ingest module is not loaded, end the program with advice.  'f' is NULL if the request could
+ * not be sent; errno then says why.
+ */
 void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const char *what);
 
 #endif /* CMD_JOB_H */

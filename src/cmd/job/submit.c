@@ -3,8 +3,8 @@
 
 /* submit.c - idtree job submit: submit a jobspec one or many times, and print the ids
  *
- * A window (window.h) decides which submission is sent when.  An id is printed when its job is durable and the ids of
- * all jobs before it were printed.  The answer to number N is kept in slots[N % room] until then.
+ * A window (window.h) decides which submission is sent when.  An id is printed when its job is durable, and the ids of
+ * all earlier submissions were printed.  Until then the answer to submission number N is kept in slots[N % room].
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,9 +30,9 @@
 #define URGENCY_MAX 31
 #define KEY_MAX 64 /* bytes */
 #define COUNT_MAX UINT64_C (1000000000)
-#define WARNINGS_MAX 10       /* failures with their own message */
-#define PROGRESS_FROM 1000    /* jobs */
-#define PROGRESS_EVERY_MS 100 /* least interval */
+#define WARNINGS_MAX 10       /* most failures that get their own message */
+#define PROGRESS_FROM 1000    /* jobs: progress is shown for this many and more */
+#define PROGRESS_EVERY_MS 100 /* ms between two updates of the progress, at least */
 
 struct submit;
 
@@ -54,7 +54,7 @@ struct submit {
     bool quiet;
     int form;
 
-    json_t *request; /* without the key */
+    json_t *request; /* the request without its key */
     uint64_t total;
     uint32_t room;
     struct job_window *window;
@@ -89,7 +89,7 @@ static void clear_progress (const struct submit *s)
         out_error ("\r\033[K");
 }
 
-/* Write the key of a submission into 'buf': with --count each submission has its own. */
+/* Write the key of a submission into 'buf'.  With --count the key gets the submission's number, so that keys differ. */
 static const char *key_of (const struct submit *s, uint64_t number, char buf[KEY_MAX + 1])
 {
     if (s->count == 0)
@@ -121,7 +121,7 @@ static void print_id (const struct submit *s, const struct slot *slot)
         out_print ("%s\n", slot->id);
 }
 
-/* Whether after this error the job may be stored or not. */
+/* Whether the job may have been stored although the request failed with this error. */
 static bool is_unknown (int errnum)
 {
     static const int unknown[] = { ETIMEDOUT, EHOSTUNREACH, ECONNRESET, EPIPE, ENOSYS };
@@ -132,7 +132,7 @@ static bool is_unknown (int errnum)
     return false;
 }
 
-/* Print a failure, unless its message is the same as the last one. */
+/* Print a failure, unless the last failure had the same message. */
 static void warn_failed (struct submit *s, const struct slot *slot)
 {
     const char *unknown = !is_unknown (slot->errnum) ? ""
@@ -198,7 +198,7 @@ static void send_one (struct submit *s, uint64_t number)
     window_answered (s->window, now_ms (), number, WINDOW_FAILED);
 }
 
-/* Send and print all that is possible now; then end, or wait for an answer or the end of a pause. */
+/* Send and print all that is possible now.  Then end the reactor, or wait for an answer or for the end of a pause. */
 static void go_on (struct submit *s)
 {
     uint64_t number, now, due;
@@ -256,7 +256,9 @@ static void pause_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void submit_all (struct submit *s)
 {
-    /* A broker of Flux would take the jobs, and answer with ids that are not ours. */
+    /* Connect only to a broker of idtree: a broker of Flux would take the jobs and answer with ids that idtree did not
+     * make.
+     */
     idt_reactor_t *r = idt_get_reactor (ask_connect_own (s->cmd));
 
     uint64_t patience_ms = s->cmd->timeout_ms < 0 ? UINT64_MAX : (uint64_t)s->cmd->timeout_ms;
@@ -286,7 +288,9 @@ static int sum_up (const struct submit *s)
     return CMD_FAILED;
 }
 
-/* The index of "--" in the arguments, before getopt_long () reorders them; 0: not found. */
+/* Return the index of "--" in the arguments, or 0 if they have none.  Must be called before getopt_long () reorders the
+ * arguments.
+ */
 static int find_dashes (const struct cmd *cmd)
 {
     for (int i = 1; i < cmd->argc; i++)
@@ -295,7 +299,7 @@ static int find_dashes (const struct cmd *cmd)
     return 0;
 }
 
-/* The operands are a command if they were behind "--", which was argv[dashes]. */
+/* Whether the operands are a command: they were behind "--", which was argv[dashes]. */
 static bool is_command (const struct cmd *cmd, char **argv, int dashes)
 {
     if (dashes == 0 || strcmp (cmd->argv[-1], "--"))
@@ -344,7 +348,8 @@ static json_t *words_new (const struct cmd *cmd)
 }
 
 /* Make a jobspec of version 1 (Flux RFC 14, 25) for a command: one slot of one core, in the current directory, without
- * a limit of time and without an environment.  Returns a text for free ().  Ends the program if a word is not UTF-8.
+ * a limit of time and without an environment.  Returns the text, for free ().  Ends the program if a word of the
+ * command is not UTF-8.
  */
 static char *spec_of_command (const struct cmd *cmd)
 {
@@ -417,7 +422,7 @@ static void take_count (struct cmd *cmd, const char *arg, void *to)
     *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
 }
 
-/* Take a number, or a name of Flux for one. */
+/* Take an urgency as a number, or as a name that Flux has for one. */
 static void take_urgency (struct cmd *cmd, const char *arg, void *to)
 {
     uint64_t *urgency = to;

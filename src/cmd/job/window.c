@@ -3,7 +3,7 @@
 
 /* window.c - many submissions, of which some are in flight at a time
  *
- * The state of number N is in state[N % room], from its first sending until it is taken.
+ * The state of submission number N is in state[N % room], from the first time that it is sent until it is taken.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum state {
     STATE_SENT,
-    STATE_AGAIN, /* refused for now, to be sent again */
+    STATE_AGAIN, /* refused because the broker was full; to be sent again */
     STATE_STORED,
     STATE_FAILED,
 };
@@ -22,14 +22,14 @@ struct job_window {
     uint64_t total;
     uint32_t room;
     uint64_t patience_ms;
-    uint64_t taken; /* all numbers below were taken */
-    uint64_t fresh; /* lowest number never sent */
+    uint64_t taken; /* all submissions with lower numbers were taken */
+    uint64_t fresh; /* lowest number that was never sent */
     uint32_t flying, again;
-    uint64_t again_from; /* no number below is to be sent again */
-    uint32_t limit;      /* current limit of submissions in flight */
-    uint32_t grown;      /* number stored since the limit grew */
+    uint64_t again_from; /* no submission with a lower number is to be sent again */
+    uint32_t limit;      /* how many submissions may be in flight now */
+    uint32_t grown;      /* number of submissions stored since 'limit' grew */
     uint64_t pause_ms, pause_until;
-    bool full; /* full since the last one was stored */
+    bool full; /* a broker was full, and no submission was stored since */
     uint64_t full_since;
     bool stopped;
     uint64_t stored, failed;
@@ -62,7 +62,7 @@ static bool may_send (const struct job_window *w)
            && (w->again > 0 || (w->fresh < w->total && w->fresh - w->taken < w->room));
 }
 
-/* The lowest number that is to be sent again; the caller knows that there is one. */
+/* Return the lowest number that is to be sent again.  The caller knows that there is one. */
 static uint64_t find_again (struct job_window *w)
 {
     w->again_from = max_u64 (w->again_from, w->taken);
@@ -94,7 +94,7 @@ uint64_t window_due (const struct job_window *w)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* All submissions in flight together find the same full broker: begin only one pause for them. */
+/* Submissions that are in flight together find the same full broker, so their answers begin only one pause. */
 static void begin_pause (struct job_window *w, uint64_t now_ms)
 {
     if (now_ms < w->pause_until)
@@ -113,7 +113,7 @@ static bool is_over (struct job_window *w, uint64_t now_ms)
     return now_ms - w->full_since >= w->patience_ms;
 }
 
-/* The limit grows by one after as many were stored as it allows in flight. */
+/* A submission was stored.  After 'limit' of them were stored, 'limit' grows by one. */
 static void be_stored (struct job_window *w)
 {
     w->stored++;

@@ -7,7 +7,7 @@
 
 #define NEVER UINT64_MAX
 
-/* Send all that may be sent now.  Returns their number, and the last one in '*number'. */
+/* Send all submissions that may be sent now.  Returns how many; '*number' is the last one. */
 static unsigned send_all (struct job_window *w, uint64_t now_ms, uint64_t *number)
 {
     unsigned n = 0;
@@ -17,7 +17,7 @@ static unsigned send_all (struct job_window *w, uint64_t now_ms, uint64_t *numbe
     return n;
 }
 
-/* Take all that can be taken.  Returns their number, and the last one in '*number'. */
+/* Take all submissions that can be taken.  Returns how many; '*number' is the last one. */
 static unsigned take_all (struct job_window *w, uint64_t *number)
 {
     enum window_fate fate;
@@ -125,7 +125,7 @@ static void test_failure (void)
     window_destroy (w);
 }
 
-/* A broker with space for 'room' at a time that stores one a millisecond. */
+/* Submit to a broker that has space for 'room' submissions at a time, and stores one each millisecond. */
 static void test_all_come (uint32_t room, uint64_t total)
 {
     struct job_window *w = window_create (total, 64, 1000);

@@ -3,10 +3,11 @@
 
 /* control.c - the socket on which the launcher serves idtree startctl
  *
- * A client is in one of two states: its request is being read, or the request is being done.  It is dropped when it
- * gets its answer or closes.  Answers are usually shorter than a socket's buffer, but a status of many ranks may not
- * be: so answers are written with the socket in blocking mode, for at most WRITE_TIMEOUT_S.  Only processes of the
- * owner are served, independent of the modes of the socket and its directory.
+ * A client is in one of two states: the launcher reads its request, or executes its request.  The launcher drops the
+ * client when it has sent the answer, or when the client closes its connection.  An answer is usually shorter than the
+ * buffer of a socket, but a status of many ranks may be longer. So answers are written with the socket in blocking
+ * mode, for at most WRITE_TIMEOUT_S seconds.  Only processes of the owner are served, whatever the modes of the socket
+ * and its directory allow.
  */
 #include "config.h"
 
@@ -26,13 +27,13 @@
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
-#define WRITE_TIMEOUT_S 2 /* for a client that does not read */
+#define WRITE_TIMEOUT_S 2 /* seconds, for a client that does not read its answer */
 
 struct control_client {
     struct control *ctl;
     int fd; /* -1: free */
     idt_watcher_t *w;
-    json_t *o; /* the request, once read */
+    json_t *o; /* the request; NULL: it is still being read */
     struct control_request req;
     size_t len;
     char line[CONTROL_LINE_MAX];
@@ -43,7 +44,7 @@ struct control {
     const struct control_ops *ops;
     void *arg;
     int fd;
-    int spare; /* a spare descriptor, closed to refuse a client when all others are used; -1: none */
+    int spare; /* a spare descriptor; -1: none.  If all others are used, it is closed to accept and refuse a client */
     idt_watcher_t *w;
     struct control_client clients[CONTROL_CLIENTS_MAX];
 };
@@ -60,7 +61,7 @@ static void drop (struct control_client *c)
     c->fd = -1;
 }
 
-/* Answer with 'o', which is stolen, and drop the client. */
+/* Send the answer 'o', which is stolen, and drop the client. */
 static void answer_new (struct control_client *c, json_t *o)
 {
     struct timeval tv = { .tv_sec = WRITE_TIMEOUT_S };
@@ -139,7 +140,7 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0 || c->o) { /* closed, or sends more while it should wait */
+    if (n <= 0 || c->o) { /* it has closed, or sends more before its answer */
         drop (c);
         return;
     }
@@ -160,7 +161,7 @@ static struct control_client *free_client (struct control *ctl)
     return NULL;
 }
 
-/* Why the peer is refused; NULL: it is not. */
+/* Return why the peer is refused, or NULL if it is not refused. */
 static const char *why_refused (int fd)
 {
     struct ucred cred;
@@ -171,7 +172,7 @@ static const char *why_refused (int fd)
     return cred.uid == geteuid () ? NULL : CONTROL_OWNER_ONLY;
 }
 
-/* Write the error without blocking and close.  The peer's request is not read, and no state is kept. */
+/* Write the error without blocking, and close the connection.  The peer's request is not read, and no state is kept. */
 static void refuse (int fd, const char *why)
 {
     char line[128];
@@ -191,7 +192,7 @@ static int take_client (const struct control *ctl)
     return accept4 (ctl->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-/* Refuse the next client in the queue: if it stayed there, the reactor would wake up forever. */
+/* Refuse the next client in the queue.  If the client stayed there, the reactor would wake up again and again. */
 static void refuse_next (struct control *ctl)
 {
     if (ctl->spare >= 0)

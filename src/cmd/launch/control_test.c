@@ -47,7 +47,7 @@ static void ask (const char *path, uid_t uid, int fd)
     snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", path);
     if (uid != geteuid () && setuid (uid) < 0)
         _exit (1);
-    signal (SIGPIPE, SIG_IGN); /* a refused client may be answered before it has sent its request */
+    signal (SIGPIPE, SIG_IGN); /* the launcher may refuse a client before the client has sent its request */
     if (connect (sock, (struct sockaddr *)&addr, sizeof (addr)) < 0)
         _exit (dprintf (fd, "connect: %s", strerror (errno)) < 0);
     if (write (sock, "{\"verb\":\"status\"}\n", 18) < 0)
@@ -81,7 +81,7 @@ static const char *answer (idt_reactor_t *r, const char *path, uid_t uid)
     idt_watcher_start (w);
     idt_reactor_run (r, IDT_REACTOR_DEFAULT);
     idt_watcher_destroy (w);
-    waitpid (pid, NULL, 0); /* it may write in pieces */
+    waitpid (pid, NULL, 0); /* the answer may arrive in pieces */
     ssize_t n = read (fd[0], text, sizeof (text) - 1);
     text[n > 0 ? n : 0] = '\0';
     close (fd[0]);
@@ -123,7 +123,7 @@ static void test_dir (idt_reactor_t *r, const char *dir)
 
 #define DESCRIPTORS 64
 
-/* Connect and let the launcher see it while this process has no descriptor left. */
+/* Connect while this process has no descriptor left, and let the launcher see the connection. */
 static void test_no_descriptor (idt_reactor_t *r, const char *path)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -4,14 +4,13 @@
 /* launcher.c - an instance of brokers in processes on this host
  *
  * Phases, each entered at most one time and in this order; BOOT and RUN may be left out:
- *   BOOT   The process of rank 0 is started alone, so that a wrong option is reported only by it.
- *          When it asks for its secret the others are started.  If a broker ends now, the start fails.
- *   RUN    All brokers have reported (by PMI finalize, or by our own command) that they are up; the command runs.
- *          A broker that ends is reported and not restarted.
- *   QUIT   A signal came: the command was asked to end.
- *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, after one timeout each,
- *          all brokers are asked to end, and killed.
- * Each phase ends the reactor when it has nothing left to wait for.
+ *   BOOT   The process of rank 0 is started alone, so that only this process reports a wrong option.
+ *          When it requests its secret, the other processes are started.  If a broker ends now, the start fails.
+ *   RUN    All brokers have reported that they are up (by PMI finalize, or by idtree's own command). The command
+ *          runs.  A broker that ends is reported and not restarted.
+ *   QUIT   A signal came, and the command was requested to end.
+ *   STOP   The command has ended.  Rank 0 is requested to stop the instance.  After a timeout all brokers are requested
+ *          to end; after another timeout they are killed.  The reactor ends when no process is left.
  */
 #include "config.h"
 
@@ -41,8 +40,8 @@
 #include "libutil/inherited.h"
 #include "libutil/minmax.h"
 
-#define COMMAND_GRACE_MS 5000 /* ms for a command that was asked to end */
-#define ORPHAN_GRACE_MS 500   /* ms for brokers that outlive rank 0 */
+#define COMMAND_GRACE_MS 5000 /* ms until a command that was requested to end is killed */
+#define ORPHAN_GRACE_MS 500   /* ms until brokers that outlive rank 0 get a signal */
 
 enum phase {
     PHASE_BOOT,
@@ -66,12 +65,12 @@ struct launcher {
     const struct launcher_config *config;
     enum phase phase;
     enum stop_step step;
-    bool first_is_sound; /* the options of rank 0 are valid as far as it has started */
-    bool boot_failed;    /* the failure was reported: later ends have the same cause, or were killed */
+    bool first_is_sound; /* rank 0 has read its options, and found none wrong */
+    bool boot_failed;    /* a failure was reported, and has caused all later ends */
     int status;          /* the launcher's exit status */
     pid_t command;
     struct procs procs;
-    struct pmi_link *links; /* one for each process */
+    struct pmi_link *links; /* one link for each process */
     struct pmi_server *pmi;
     struct control *control;
     idt_reactor_t *r;
@@ -147,7 +146,7 @@ static void next_step (struct launcher *l)
     take_step (l);
 }
 
-/* In phase BOOT brokers are killed: a broker that is not up cannot stop in order. */
+/* Stop the instance.  In phase BOOT brokers are killed, because a broker that is not up cannot stop in order. */
 static void stop (struct launcher *l)
 {
     if (l->phase == PHASE_STOP)
@@ -163,7 +162,7 @@ static void stop (struct launcher *l)
 
 /* --- command ---------------------------------------------------------------------------------- */
 
-/* If idtree start is itself a task of another launcher, the command must not act as this task. */
+/* If idtree start itself is a task of another launcher, the command must not appear to be this task. */
 static void forget_task (void)
 {
     size_t kept = 0;
@@ -192,7 +191,7 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     if (l->config->path)
         setenv ("PATH", l->config->path, 1);
     if (l->config->files > 0 && getrlimit (RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = l->config->files; /* the launcher raised its own limit, which some programs cannot handle */
+        files.rlim_cur = l->config->files; /* undo the launcher's higher limit, which some programs cannot handle */
         setrlimit (RLIMIT_NOFILE, &files);
     }
     execvp (l->config->command[0], (char **)l->config->command);
@@ -200,7 +199,8 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     _exit (errno == ENOENT ? 127 : 126);
 }
 
-/* Run the command in the process group of the reaper, which the user's shell started: so it has the terminal. */
+/* Run the command in the reaper's process group.  The user's shell started the reaper, so the command has the terminal.
+ */
 static void run_command (struct launcher *l)
 {
     pid_t launcher = getpid (), group = getpgid (getppid ());
@@ -225,7 +225,7 @@ static void command_ended (struct launcher *l, int status)
     stop (l);
 }
 
-/* End the command.  An interactive shell ignores SIGTERM, so it gets SIGHUP. */
+/* Request the command to end.  An interactive shell ignores SIGTERM, so it gets SIGHUP. */
 static void quit (struct launcher *l)
 {
     assert (l->phase == PHASE_RUN && l->command > 0);
@@ -293,7 +293,7 @@ static void rank_up (struct launcher *l, int rank)
     }
 }
 
-/* Report that 'who' ended with 'status', and a rank with it. */
+/* Report that the process or broker 'who' has ended with 'status'.  'well': it ended as expected. */
 static void report_end (struct launcher *l, const char *who, int status, bool well)
 {
     char end[64], why[256];
@@ -333,13 +333,13 @@ static void pmi_send_cb (void *arg, int process, const char *line)
     size_t len = strlen (line);
 
     /* The socket's buffer has space for an answer, or for the commands of as many clients as are served.  If send ()
-     * fails, the process is gone, which is reported when it is reaped.
+     * fails, the process has ended, which the launcher reports when it reaps the process.
      */
     if (fd >= 0 && send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len)
         shutdown (fd, SHUT_RDWR);
 }
 
-/* Make 32 random bytes in Z85, from which a process makes the key pairs of its brokers. */
+/* Make 32 random bytes in Z85.  A process makes the key pairs of its brokers from these. */
 static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
 {
     struct launcher *l = arg;
@@ -355,7 +355,7 @@ static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
     return 0;
 }
 
-/* A process that hosts one rank reports that it is up by PMI finalize. */
+/* A process that hosts one rank has called PMI finalize, which reports that its rank is up. */
 static void finalized_cb (void *arg, int process)
 {
     struct launcher *l = arg;
@@ -380,7 +380,7 @@ static void rank_changed (struct launcher *l, int rank, const char *state, int s
     }
 }
 
-/* A process of several ranks reports their states in lines. */
+/* A process that hosts several ranks reports the state of a rank in a line. */
 static int line_cb (void *arg, int process, const char *line)
 {
     struct launcher *l = arg;
@@ -444,7 +444,7 @@ static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- signals and ends ------------------------------------------------------------------------- */
 
-/* Ranks that ended earlier were reported one by one. */
+/* Report the end of a process with the ranks that ended now; ranks that had ended earlier were reported one by one. */
 static void process_ended (struct launcher *l, int process, pid_t pid)
 {
     const struct launched_process *p = &l->procs.process[process];
@@ -489,8 +489,8 @@ static void reap (struct launcher *l)
     end_if_done (l);
 }
 
-/* The first signal ends the command, or stops the instance if no command runs.  A later one kills the command, or in
- * phase STOP the brokers.
+/* The first signal requests the command to end, or stops the instance if no command runs.  A later signal kills the
+ * command, or in phase STOP the brokers.
  */
 static void end_signal (struct launcher *l, int sig)
 {
@@ -555,7 +555,7 @@ static int watch_signals (struct launcher *l)
 
     reaper_signals (&set);
     signal (SIGPIPE, SIG_IGN);
-    signal (SIGTTOU, SIG_IGN); /* this process is not in the foreground group, but writes to the terminal */
+    signal (SIGTTOU, SIG_IGN); /* this process writes to the terminal, but is not in its foreground group */
     if ((l->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
         || !(l->signal_w = idt_fd_watcher_create (l->r, l->signal_fd, IDT_POLLIN, signal_cb, l)))
         return -1;
@@ -574,7 +574,7 @@ static struct pmi_server *make_pmi (struct launcher *l)
     return pmi_server_create (l->procs.count, name, &pmi_ops, l);
 }
 
-/* Send each process the parameters from which it makes the same plan. */
+/* Send each process the parameters of the plan, from which all processes make the same plan. */
 static int put_plan (struct launcher *l)
 {
     char text[32];

@@ -11,25 +11,25 @@
 #include "broker/base/plan.h"
 
 struct launcher_config {
-    int size;                   /* brokers */
-    uint32_t processes;         /* number of processes to host them */
-    struct plan *plan;          /* the plan of these processes */
-    const char *dir;            /* the instance's directory; absolute and existing */
-    const char *broker;         /* the executable */
+    int size;                   /* number of brokers */
+    uint32_t processes;         /* number of processes that host the brokers */
+    struct plan *plan;          /* which process hosts which ranks */
+    const char *dir;            /* the instance's directory, an absolute path; it must exist */
+    const char *broker;         /* path of the broker's executable */
     const char *const *args;    /* arguments of each broker, ended by NULL */
     const char *const *command; /* ended by NULL */
     bool interactive;           /* the command is an interactive shell */
-    bool progress;              /* stderr is a terminal */
-    bool keep_flux_uri;         /* do not change the command's FLUX_URI */
-    const char *path;           /* PATH for the command; NULL: unchanged */
-    uint64_t files;             /* soft limit of descriptors for the command; 0: unchanged */
-    int start_timeout_ms;       /* longest time without progress */
+    bool progress;              /* stderr is a terminal, so show progress there */
+    bool keep_flux_uri;         /* leave FLUX_URI of the command unchanged */
+    const char *path;           /* PATH of the command; NULL: unchanged */
+    uint64_t files;             /* the command's soft limit of descriptors; 0: unchanged */
+    int start_timeout_ms;       /* longest time in which no broker reports that it is up */
     int stop_timeout_ms;
 };
 
-/* Start the brokers, run the command, stop the brokers.  Returns the exit status: the status of the command; 128 + N if
- * signal N ended it or the launcher; if the instance did not come up 1, or 2 if a broker reports a wrong option.
- * reaper_signals () must be blocked.  The caller removes the files that are left in the directory.
+/* Start the brokers, run the command, stop the brokers.  Returns the exit status: that of the command, or 128 + N if
+ * signal N ended the command or the launcher.  If the instance did not come up, returns 1, or 2 if a broker reported a
+ * wrong option.  The caller must have blocked reaper_signals (), and removes the files that are left in the directory.
  */
 int launcher_run (const struct launcher_config *config);
 

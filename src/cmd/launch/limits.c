@@ -22,8 +22,8 @@
 #define AMOUNT_MAX 32
 #define KIB_OF_GIB (1024. * 1024)
 
-/* Read the number behind 'key' in the first line that begins with it; returns false if it is missing, or not a number
- * ("max").
+/* Read the number behind 'key' in the first line that begins with 'key'.  Returns false if there is no such line, or if
+ * no number follows ("max").
  */
 static bool read_number (const char *path, const char *key, uint64_t *n)
 {
@@ -39,7 +39,9 @@ static bool read_number (const char *path, const char *key, uint64_t *n)
     return found;
 }
 
-/* The number of threads of user 'uid'.  A folder has two links and one for each subfolder. */
+/* Return the number of threads of user 'uid'.  The number of links of a task folder is 2 plus its number of subfolders,
+ * one for each thread.
+ */
 static uint64_t user_threads (uid_t uid)
 {
     uint64_t n = 0;
@@ -65,7 +67,7 @@ static uint64_t user_threads (uid_t uid)
 struct found {
     struct limit *limits;
     int count;
-    struct limit threads, memory; /* what a process and a broker need, without a limit */
+    struct limit threads, memory; /* the needs of a process and of a broker; no limit is set in these */
     const struct limits_for *what;
 };
 
@@ -75,7 +77,7 @@ static void add (struct found *f, struct limit l)
     f->limits[f->count++] = l;
 }
 
-/* Add a limit for 'needs'. */
+/* Add a limit of the resource that 'needs' describes. */
 static void add_limit (struct found *f, struct limit needs, const char *name, uint64_t limit, uint64_t used)
 {
     needs.name = name;
@@ -84,7 +86,7 @@ static void add_limit (struct found *f, struct limit needs, const char *name, ui
     add (f, needs);
 }
 
-/* An advice beside raising the limit, which the message names already. */
+/* Return what else lets more brokers run.  The message already names the limit that could be raised. */
 static const char *find_remedy (const struct limits_for *what)
 {
     if (what->link_files > 0)
@@ -124,7 +126,7 @@ static void read_files (struct found *f)
         add (f, process_files (f->what, r.rlim_cur));
 }
 
-/* RLIMIT_NPROC does not apply to the superuser. */
+/* Read the limit of the user's threads.  RLIMIT_NPROC does not apply to the superuser. */
 static void read_user_threads (struct found *f)
 {
     struct limit needs = f->threads;
@@ -146,7 +148,7 @@ static void read_threads (struct found *f)
         add_limit (f, f->threads, "kernel.threads-max", n, used);
 }
 
-/* The control group (v2) of this process. */
+/* Write the folder of this process's control group (v2) into 'path'. */
 static bool read_cgroup (char *path, size_t size)
 {
     char line[256] = "";
@@ -161,7 +163,7 @@ static bool read_cgroup (char *path, size_t size)
     return good;
 }
 
-/* Add the limit of the control group for 'kind', in units of 'unit'. */
+/* Add the limit of the control group for 'kind'.  Its values are divided by 'unit'. */
 static void read_cgroup_limit (struct found *f, struct limit needs, const char *kind, const char *name, uint64_t unit)
 {
     char group[300], path[330];
@@ -213,8 +215,8 @@ static uint64_t divide_up (uint64_t n, uint64_t by)
     return n / by + (n % by > 0);
 }
 
-/* The need of 'n' brokers when 'size' were requested, evenly distributed; for a limit of each process, the need of the
- * process with the most brokers.
+/* Return what 'n' of the 'size' requested brokers need, if they are evenly distributed.  For a limit of each process,
+ * return what the process with the most brokers needs.
  */
 static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t processes)
 {
@@ -225,7 +227,7 @@ static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t
            + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers) * l->per_some;
 }
 
-/* The largest number of brokers, up to 'size', that fit with as many in each process. */
+/* Return the largest number of brokers, up to 'size', that fit into 'processes' processes. */
 static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
 {
     uint64_t room = l->limit > l->used ? l->limit - l->used : 0, low = 0, high = size;
@@ -241,7 +243,7 @@ static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
     return low;
 }
 
-/* Format a number for a message: memory is counted in KiB and shown in GiB. */
+/* Format a number for a message.  Memory is counted in KiB and printed in GiB. */
 static const char *amount (const struct limit *l, uint64_t n, char buf[AMOUNT_MAX])
 {
     if (l->kib)

@@ -36,7 +36,7 @@ static void test_made_up (void)
     ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "without limits no size is refused");
 }
 
-/* With 10 brokers in each process. */
+/* Limits of processes that host 10 brokers each. */
 static void test_shared (void)
 {
     static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, 0, false, NULL };
@@ -55,7 +55,7 @@ static void test_shared (void)
         "a limit of each process is divided among its brokers: %s", error.text);
 }
 
-/* Needs of links by inproc or ZeroMQ, and of the sockets of some of 300 brokers. */
+/* The descriptors of links by inproc or ZeroMQ, and of the sockets that some of 300 brokers have. */
 static void test_some (void)
 {
     static const struct limit links = { .what = "open files of a process",

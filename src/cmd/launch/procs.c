@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* procs.c - the processes of an instance and the brokers in them; what idtree startctl asks of them */
+/* procs.c - the processes of an instance and the brokers in them; the requests of idtree startctl */
 #include "config.h"
 
 #include <assert.h>
@@ -24,8 +24,8 @@
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-#define NPMI 3         /* variables with a value for each process */
-#define ZYGOTE_LEAST 2 /* fewer processes are started without a zygote */
+#define NPMI 3         /* number of variables that differ between processes */
+#define ZYGOTE_LEAST 2 /* up to this number, processes are started without a zygote */
 
 static size_t length (char *const *list)
 {
@@ -36,8 +36,8 @@ static size_t length (char *const *list)
     return n;
 }
 
-/* Allocate space for the variables of PMI, followed by the environment without variables that another launcher set for
- * this process.
+/* Allocate the environment of brokers: space for the variables of PMI, then the variables of this process, without
+ * those that another launcher set for it.
  */
 static char **make_env (void)
 {
@@ -61,8 +61,8 @@ static char **make_argv (const char *const *args)
     return argv;
 }
 
-/* Become a broker, or a zygote of brokers; 'fd': its connection to the launcher.  After vfork () the memory is the
- * launcher's and must not change until execve ().
+/* Execute a broker, or a zygote of brokers.  'fd' is its connection to the launcher.  After vfork () this memory is the
+ * launcher's, and must not change until execve ().
  */
 static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
 {
@@ -78,15 +78,17 @@ static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
     if (null > STDERR_FILENO)
         close (null);
     fcntl (fd, F_SETFD, 0);
-    /* A signal that arrives before the broker handles it stays pending, and does not end it. */
+    /* If one of these signals arrives before the broker handles it, the signal stays pending, and does not end the
+     * broker.
+     */
     inherited_pass_signals_but (procs->script ? none : of_brokers);
     execve (procs->path, procs->argv, procs->env);
     dprintf (STDERR_FILENO, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
     _exit (127);
 }
 
-/* Start a process with its own variables, placed before the shared ones.  Uses vfork (): to copy the launcher's page
- * tables for each process would take longer than all else here.
+/* Start a process.  Its own variables 'var' come before the shared ones.  vfork () is used, because copying the
+ * launcher's page tables for each process would take longer than the rest of the start.
  */
 static pid_t spawn (struct procs *procs, char var[NPMI][32], int fd)
 {
@@ -110,7 +112,9 @@ static pid_t spawn_broker (struct procs *procs, int process, int pmi_fd)
     return spawn (procs, var, pmi_fd);
 }
 
-/* A script may act differently for each rank before it becomes a broker, so the zygote cannot replace it. */
+/* Whether the executable is a script.  A zygote cannot replace a script, because the script may act differently for
+ * each rank before it becomes a broker.
+ */
 static bool is_script (const char *path)
 {
     char mark[2] = "";
@@ -148,7 +152,7 @@ void procs_close_zygote (struct procs *procs)
         ;
 }
 
-/* A zygote that does not answer is closed. */
+/* Make a process, by the zygote if there is one.  If the zygote does not answer, it is killed. */
 static pid_t make_process (struct procs *procs, int process, int pmi_fd)
 {
     struct zygote_order order = { .parent = getpid (), .rank = process, .size = procs->count };
@@ -310,7 +314,7 @@ void procs_cont_all (struct procs *procs)
             procs_kill (procs, i, SIGCONT);
 }
 
-/* A signal that was sent to the process was meant for each of its ranks. */
+/* A process has ended.  A signal that was sent to the process counts as sent to each of its ranks. */
 static void set_ended (struct procs *procs, int process, int status)
 {
     struct launched_process *p = &procs->process[process];
@@ -335,7 +339,7 @@ static void set_ended (struct procs *procs, int process, int status)
 
 static int find (const struct procs *procs, pid_t pid)
 {
-    assert (pid > 0); /* 0 stands for a process that is down */
+    assert (pid > 0); /* a process that is down has the pid 0 */
     for (int i = 0; i < procs->count; i++)
         if (procs->process[i].pid == pid)
             return i;
@@ -377,7 +381,7 @@ const char *procs_end (int status, char *buf, size_t size)
     return buf;
 }
 
-/* "up", "stopped", "killed by SIGSEGV", ... in 'buf'.  Returns 'buf'. */
+/* Write the state of a rank into 'buf': "up", "stopped", "killed by SIGSEGV", ...  Returns 'buf'. */
 static const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size)
 {
     const struct launched_rank *p = &procs->rank[rank];
@@ -416,7 +420,7 @@ static json_t *status_cb (void *arg)
 
 static const struct verb {
     const char *name;
-    int signum; /* 0: no signal, the broker is started */
+    int signum; /* 0: no signal, but a start of the broker */
 } verbs[] = { { "kill", SIGKILL }, { "stop", SIGSTOP }, { "cont", SIGCONT }, { "run", 0 } };
 
 static const struct verb *find_verb (const char *name)
@@ -427,13 +431,15 @@ static const struct verb *find_verb (const char *name)
     return NULL;
 }
 
-/* A kill may use another signal. */
+/* Return the signal of a verb.  A kill may have another signal than SIGKILL. */
 static int signal_of (const struct verb *v, const struct control_request *req)
 {
     return v->signum == SIGKILL && req->signum > 0 && req->signum < NSIG ? req->signum : v->signum;
 }
 
-/* Whether a verb is done for a rank that has a process.  For a rank without one only a kill is done. */
+/* Whether a verb is done for a rank that is not down.  check_cb () handles ranks that are down: only a kill is then
+ * done.
+ */
 static bool is_done (const struct verb *v, const struct procs *procs, int rank)
 {
     switch (v->signum) {
@@ -454,7 +460,7 @@ static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
     return CONTROL_FAILED;
 }
 
-/* The command for one rank of a process with several that replaces a signal; NULL: there is none. */
+/* Return the command that replaces a signal if a process hosts several ranks.  NULL: the signal has no such command. */
 static const char *order_of (int signum)
 {
     for (size_t i = 0; i < sizeof (verbs) / sizeof (verbs[0]); i++)
@@ -463,7 +469,7 @@ static const char *order_of (int signum)
     return signum == SIGTERM || signum == SIGINT || signum == SIGHUP ? "end" : NULL;
 }
 
-/* Fail if the process of a rank does not take commands: a client that sent one would wait forever. */
+/* Fail if the process of the rank does not take commands, because the client would wait forever. */
 static enum control_result check_listens (const struct procs *procs, int rank, idt_error_t *errp)
 {
     const struct launched_process *p = &procs->process[procs_process (procs, rank)];
@@ -503,7 +509,7 @@ static enum control_result send_signal (struct procs *procs, int rank, int signu
     return CONTROL_WAIT;
 }
 
-/* If the process of the rank has ended, all ranks that it hosts run again. */
+/* Start a rank.  If its process has ended, all ranks that the process hosts are started. */
 static enum control_result start (struct procs *procs, int rank, idt_error_t *errp)
 {
     int process = procs_process (procs, rank);

@@ -18,8 +18,8 @@ struct world {
     struct procs procs;
     struct plan *plan;
     char said[64];  /* the last command sent */
-    int started;    /* the last started process; -1: none */
-    int one, other; /* the ranks of process 1 */
+    int started;    /* the process that was started last; -1: none was started */
+    int one, other; /* the two ranks of process 1 */
     idt_error_t err;
 };
 
@@ -89,7 +89,7 @@ static enum control_result check (struct world *w, const char *verb, int rank)
     return procs_control_ops.check (&w->procs, &req, &w->err);
 }
 
-/* Whether 'verb' leads to this command. */
+/* Whether 'verb' makes the launcher send this command. */
 static bool says (struct world *w, const char *verb, int rank, int signum, const char *order)
 {
     char want[64];

@@ -23,23 +23,23 @@
 #include "libutil/private_dir.h"
 #include "libutil/text.h"
 
-#define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, minus "/local-" and a rank */
+#define DIR_MAX 92 /* bytes; the path of a UNIX socket has 108, and "/local-" and a rank must follow */
 #define SOCKETS_ATTR "local.sockets="
 #define SIZE_MAX_ASKED 1000000
 #define ARGS_MAX 128
-#define SOCKETS_MAX 4096 /* bytes of --local-sockets */
+#define SOCKETS_MAX 4096 /* bytes of the argument of --local-sockets */
 #define START_TIMEOUT_S 60
-#define CONNECTIONS 1 /* descriptors that a broker inherits from the launcher */
+#define CONNECTIONS 1 /* number of descriptors that a broker inherits from the launcher */
 #define STOP_TIMEOUT_S 10
-#define AUTO_LEAST 64  /* fewest brokers of a process with --per-process=auto, */
-#define AUTO_MOST 2500 /* and most: a killed process is back with all its brokers in less than a second */
-#define AUTO_A_CORE 2  /* processes for each core, if brokers suffice */
+#define AUTO_LEAST 64  /* --per-process=auto: a process hosts at least this many brokers, */
+#define AUTO_MOST 2500 /* and at most this many, so that all are back within a second after the process was killed */
+#define AUTO_A_CORE 2  /* --per-process=auto: processes for each core, if there are enough brokers */
 
 struct start {
     struct cmd *cmd;
     struct launcher_config config;
     struct self self;
-    int per_process;       /* brokers; 0: auto */
+    int per_process;       /* brokers of a process; 0: auto */
     const char *given_dir; /* --dir */
     bool keep_dir;         /* the directory existed before */
     char dir[PATH_MAX];
@@ -55,7 +55,7 @@ struct start {
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* Readers of options; 'to' of each: the struct start. */
+/* Functions for 'take' of options.  'to' is the struct start, or the member that they set. */
 static void take_attr (struct cmd *cmd, const char *arg, void *to)
 {
     struct start *s = to;
@@ -144,7 +144,7 @@ static void choose_command (struct start *s)
     s->config.interactive = isatty (STDIN_FILENO);
 }
 
-/* Put this idtree's folder first in PATH, unless PATH has it, so that the command finds the same idtree. */
+/* Put this idtree's folder first in PATH, unless it is there already, so that the command finds this idtree. */
 static void choose_path (struct start *s)
 {
     const char *path = s->cmd->env.path ? s->cmd->env.path : "/usr/local/bin:/usr/bin:/bin";
@@ -177,7 +177,7 @@ static uint32_t count_processes (const struct start *s)
     return max_u64 (min_u64 ((size - 1) / AUTO_LEAST + 1, AUTO_A_CORE * count_cores ()), (size - 1) / AUTO_MOST + 1);
 }
 
-/* The value of an attribute given to the brokers; the last one given wins. */
+/* Return the value of an attribute that the brokers get.  If it is given more than once, the last value counts. */
 static const char *find_attr (const struct start *s, const char *name, const char *otherwise)
 {
     size_t len = strlen (name);
@@ -200,7 +200,7 @@ static struct topo *make_topology (const struct start *s)
     return t;
 }
 
-/* The shape of the tree matters only if some brokers share a process, and some do not. */
+/* Make the plan.  It depends on the topology only if some brokers share a process and others do not. */
 static void make_plan (struct start *s)
 {
     uint32_t size = s->config.size, processes = s->config.processes;
@@ -225,7 +225,9 @@ static uint64_t count_inner (const struct start *s)
     return n;
 }
 
-/* For a transport that is unknown here, brokers report the error themselves. */
+/* Return the descriptors that all links need.  If the transport is unknown, return 0, because brokers report the error
+ * themselves.
+ */
 static uint64_t count_link_files (const struct start *s)
 {
     const char *kind = find_attr (s, "tbon.transport", "memory");
@@ -238,7 +240,8 @@ static uint64_t count_link_files (const struct start *s)
     return 0;
 }
 
-/* The largest number of children of a rank.  If brokers share no process, they report an invalid topology themselves.
+/* Return the largest number of children of a rank.  If the topology is invalid, return 0, because brokers report the
+ * error themselves.
  */
 static uint64_t count_children (const struct start *s)
 {
@@ -325,7 +328,7 @@ static void remove_made_dir (struct start *s)
     errno = saved_errno;
 }
 
-/* All files in the directory are removed at the end, so durable state must not be there. */
+/* Refuse a statedir in the directory, because all files in the directory are removed at the end. */
 static void check_statedir (struct start *s)
 {
     size_t len = strlen (s->dir);

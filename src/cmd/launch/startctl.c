@@ -24,7 +24,9 @@ static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 
 #define SCHEME "local://"
 
-/* The launcher's socket is in the folder of the broker's socket, of the first one if there are several. */
+/* Write the address of the launcher's socket.  It is in the folder of the broker's socket, or of the first one if the
+ * URI names several.
+ */
 static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
 {
     const char *uri = cmd->uri ? cmd->uri : idt_default_uri ();
@@ -38,10 +40,10 @@ static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
         cmd_die (cmd, "%s is not the URI of a local broker", uri);
 }
 
-/* Limit how long the launcher may take; a stopped launcher does not accept connections either. */
+/* Limit how long connecting, sending and waiting may take.  A stopped launcher does not accept connections either. */
 static void limit_wait (struct cmd *cmd, int fd)
 {
-    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: no limit, in setsockopt () too */
+    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0 means no limit, also for setsockopt () */
     struct timeval tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)((int64_t)(ms * 1000) % 1000000) };
 
     if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0
@@ -75,7 +77,9 @@ static FILE *connect_launcher (struct cmd *cmd)
     return f;
 }
 
-/* Send 'request' (stolen).  A refused client may find the connection closed, with the answer still to be read. */
+/* Send 'request' (stolen).  If the launcher refuses this client, the connection may be closed already; the launcher's
+ * answer can still be read then.
+ */
 static void send_request (struct cmd *cmd, int fd, json_t *request)
 {
     char *line = request ? json_dumps (request, JSON_COMPACT) : NULL;
@@ -178,11 +182,11 @@ static int *take_ranks (struct cmd *cmd, int n)
         cmd_die (cmd, "out of memory");
     for (int i = 0; i < n; i++)
         ranks[i] = cmd_number (cmd, "rank", cmd->argv[i + 1], 0, INT_MAX);
-    qsort (ranks, n, sizeof (ranks[0]), compare_ranks); /* parents before the children that wait for them */
+    qsort (ranks, n, sizeof (ranks[0]), compare_ranks); /* start parents before the children that wait for them */
     return ranks;
 }
 
-/* A broker is up when it is connected to rank 0; warn if it waits for that. */
+/* A broker is up when it is connected to rank 0.  Warn if rank 0 does not run, so that the broker waits for it. */
 static void warn_waiting (struct cmd *cmd, int rank)
 {
     json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
