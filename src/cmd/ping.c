@@ -3,9 +3,10 @@
 
 /* ping.c - idtree ping: the round trip time of a request to a rank or a service, and its route
  *
- * The route of a message has UUIDs, and is shown as ranks.  No broker knows the UUIDs of all brokers, and each broker's
- * parent knows it by another UUID.  But all hops are ancestors of one end of the route or of the other, as they are
- * attached now.  So each rank on the two lines up to rank 0 gets a request, unless it has answered one before.
+ * The route of a message has UUIDs, and is printed as ranks.  No broker knows the UUIDs of all brokers, and a broker's
+ * parent knows it by another UUID than its children do.  But as the tree is attached now, all hops are ancestors of one
+ * end of the route, or these ends themselves.  So the command sends a request to each rank on the two lines from the
+ * ends up to rank 0, unless the rank has already answered one.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,13 +28,13 @@
 #define COUNT_OF_SCRIPTS 4  /* default of --count if stdout is not a terminal */
 #define HOPS_TEXT 8192      /* bytes of a route as text, with its NUL */
 #define HOPS_MAX 1024       /* ranks on two lines up to rank 0 */
-#define HOP_TIMEOUT_MS 1000 /* for a broker that was on the route a moment ago */
+#define HOP_TIMEOUT_MS 1000 /* a broker on the route answers soon, because it was connected a moment ago */
 
 /* --- the route as ranks ---------------------------------------------------------------------- */
 
 struct hop {
     char uuid[IDT_MSG_UUID_LEN + 1]; /* the broker's UUID as its children know it */
-    char up[IDT_MSG_UUID_LEN + 1];   /* and as its parent knows it */
+    char up[IDT_MSG_UUID_LEN + 1];   /* the broker's UUID as its parent knows it */
     uint32_t rank;
 };
 
@@ -51,7 +52,7 @@ static const struct hop *find_rank (const struct hops *hops, uint32_t rank)
     return NULL;
 }
 
-/* Get the UUIDs and the parent of a rank (-1: none).  Returns false if it does not answer. */
+/* Get the UUIDs of a rank, and its parent (-1: none).  Returns false if the rank does not answer. */
 static bool ask_hop (struct hops *hops, uint32_t rank, json_int_t *parent)
 {
     assert (hops->count < HOPS_MAX);
@@ -99,7 +100,7 @@ static size_t append (char text[HOPS_TEXT], size_t n, const char *s, size_t len)
     return more > 0 && n + (size_t)more < HOPS_TEXT ? n + (size_t)more : n;
 }
 
-/* Returns whether all hops are known. */
+/* Write the route as far as it is known.  Returns whether all hops are known. */
 static bool write_text (const struct hops *hops, const char *route, uint32_t rank, char text[HOPS_TEXT])
 {
     const char *s = route + strcspn (route, "!");
@@ -123,9 +124,10 @@ static bool write_text (const struct hops *hops, const char *route, uint32_t ran
     return all;
 }
 
-/* Write a route that ended at 'rank' into 'text' as "0!2!5".  'route' has UUIDs or prefixes of them, oldest first, with
- * '!' between them; the first is the client's and left out.  Blocks: if a hop is not known yet, brokers are asked for
- * their UUIDs, which may take some seconds.  A hop that remains unknown is copied as it is.  Returns 'text'.
+/* Write a route that ended at 'rank' into 'text' as "0!2!5".  'route' has UUIDs or prefixes of UUIDs, oldest first,
+ * with '!' between them.  The first one is the client's, and is left out.  If a hop is not known yet, this function
+ * requests the UUIDs of brokers and waits for the answers, which may take some seconds.  A hop that remains unknown is
+ * copied unchanged.  Returns 'text'.
  */
 static const char *hops_text (struct hops *hops, const char *route, uint32_t rank, char text[HOPS_TEXT])
 {
@@ -133,7 +135,7 @@ static const char *hops_text (struct hops *hops, const char *route, uint32_t ran
 
     if (write_text (hops, route, rank, text) || idt_get_rank (hops->h, &own) < 0)
         return text;
-    hops->count = 0; /* a changed tree: ask all again */
+    hops->count = 0; /* the tree has changed: request all UUIDs again */
     ask_line (hops, own);
     ask_line (hops, rank);
     write_text (hops, route, rank, text);
@@ -151,7 +153,7 @@ struct ping {
     uint32_t nodeid;
     char topic[TOPIC_MAX];
     uint64_t sent;
-    uint64_t ended; /* requests answered or failed */
+    uint64_t ended; /* number of requests that were answered or failed */
     uint64_t failed;
     idt_watcher_t *timer;
     struct hops hops;
@@ -162,7 +164,7 @@ static bool all_digits (const char *s, size_t len)
     return len > 0 && strspn (s, "0123456789") >= len;
 }
 
-/* Parse RANK, SERVICE or RANK!SERVICE; "any" is a RANK, too. */
+/* Parse RANK, SERVICE or RANK!SERVICE.  "any" is a RANK, too. */
 static void parse_target (struct ping *p, const char *target)
 {
     size_t len = strcspn (target, "!");
@@ -202,7 +204,7 @@ static void print_answer (struct ping *p, idt_future_t *f)
     cmd_flush (p->cmd);
 }
 
-/* End: later requests would not find the service either. */
+/* End the program, because later requests would not find the service either. */
 static void die_without_service (const struct ping *p, const idt_future_t *f)
 {
     if (p->nodeid == IDT_NODEID_ANY)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* trace.c - idtree trace: messages as they pass a broker */
+/* trace.c - idtree trace: show messages as they pass a broker */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #include "cmd/base/out.h"
 #include "libutil/text.h"
 
-#define WINDOW (256 * 1024) /* bytes of lines that may be in flight */
-#define LINE_SIZE 2048      /* bytes printed of a message, without its payload */
-#define LIST_SIZE 128       /* bytes of a list in a message; a longer list ends with "..." */
+#define WINDOW (256 * 1024) /* most bytes of lines that the broker sends before they are acknowledged */
+#define LINE_SIZE 2048      /* most bytes that are printed of a message, without its payload */
+#define LIST_SIZE 128       /* bytes that hold a list in a message; a longer list is cut, and ends with "..." */
 
 struct trace_options {
     struct cmd *cmd;
@@ -64,7 +64,7 @@ static json_int_t number_of (const json_t *line, const char *key)
     return json_integer_value (json_object_get (line, key));
 }
 
-/* "client 1b2c3d4e", "module fluid", "rank 3" */
+/* Write the name of a peer: "client 1b2c3d4e", "module fluid", "rank 3". */
 static void name_peer (const json_t *line, char *buf, size_t size)
 {
     const char *peer = text_of (line, "peer"), *name = text_of (line, "name");
@@ -77,7 +77,7 @@ static void name_peer (const json_t *line, char *buf, size_t size)
         snprintf (buf, size, "%s %.*s", peer, !strcmp (peer, "client") ? 8 : 64, name);
 }
 
-/* The time as 'fmt' of strftime (3), then microseconds. */
+/* Write the time by 'fmt' of strftime (3), followed by microseconds. */
 static void write_time (const json_t *line, const char *fmt, bool utc, char *buf, size_t size)
 {
     double t = json_number_value (json_object_get (line, "timestamp"));
@@ -117,7 +117,7 @@ static void write_line (const json_t *line, char buf[LINE_SIZE])
     snprintf (buf, LINE_SIZE, "%s %-4s %-16s %-8s %s  %s", when,
               !strcmp (text_of (line, "prefix"), "rx") ? "from" : "to", peer, type_name ((int)number_of (line, "type")),
               text_of (line, "topic"), end);
-    utf8_clean_printable (buf, strlen (buf)); /* clients choose topics, and they may be guests */
+    utf8_clean_printable (buf, strlen (buf)); /* clients, which may be guests, choose topics */
 }
 
 static void print_line (const json_t *line, const char *text)
@@ -135,7 +135,7 @@ static void print_line (const json_t *line, const char *text)
     free (full);
 }
 
-/* Numbers of the protocol become words; fields that do not apply are left out. */
+/* Print a message as JSON.  Numbers of the protocol become words, and fields that do not apply are left out. */
 static void print_json (const struct cmd *cmd, const json_t *line)
 {
     json_t *o = json_pack ("{s:o s:s s:s s:s s:s s:s s:I}", "date", date_of (line), "way",
@@ -173,7 +173,7 @@ static void print_lost (const struct trace_options *o, const json_t *line)
     json_decref (lost);
 }
 
-/* Returns whether the message counts for --count. */
+/* Print a message.  Returns whether it counts for --count. */
 static bool take (const struct trace_options *o, const json_t *line)
 {
     char text[LINE_SIZE];
@@ -217,7 +217,7 @@ static bool has_name (const json_t *list, const char *name)
     return false;
 }
 
-/* The member 'key' of each element, as "1, 2, 3"; "none". */
+/* Return the member 'key' of each element as "1, 2, 3", or "none". */
 static const char *say_list (const json_t *list, const char *key, char buf[LIST_SIZE])
 {
     size_t i, n = 0;
@@ -250,7 +250,7 @@ static uint32_t rank_of (struct cmd *cmd, uint32_t rank)
     return rank;
 }
 
-/* Whether 'child' is below 'parent' in the configured topology. */
+/* Whether 'child' is below 'parent' in the topology that was configured. */
 static bool is_child (struct cmd *cmd, uint32_t at, uint32_t child, uint32_t parent)
 {
     json_t *o = ask_new (cmd, "overlay.topology", at, json_pack ("{s:I}", "rank", (json_int_t)parent), "trace");
@@ -317,8 +317,9 @@ static bool is_number (const char *peer)
 }
 
 /* Put 'peer' into the request: a kind of peer, a rank at the other end of a link, or the name of a module. A trace of a
- * peer that does not exist would look like one of a silent peer. So the program ends with a message if there can never
- * be such a peer; if it may appear later, a warning is printed, and the trace waits for it. Connects.
+ * peer that does not exist would look like a trace of a silent peer. So if there can never be such a peer, the program
+ * ends with a message. If the peer may appear later, a warning is printed, and the trace waits for the peer. Connects
+ * to the broker.
  */
 static void choose_peer (struct cmd *cmd, uint32_t rank, const char *peer, json_t *request)
 {
@@ -345,7 +346,9 @@ static void choose_peer (struct cmd *cmd, uint32_t rank, const char *peer, json_
 
 /* --- the stream --------------------------------------------------------------------------------------- */
 
-/* Warn about a topic such as "fluid", as the user usually means "fluid.*"; but an event may have such a topic. */
+/* Warn about a topic such as "fluid", because the user usually means "fluid.*".  It is only a warning, because an event
+ * may have such a topic.
+ */
 static void check_topic (const struct cmd *cmd, const char *topic)
 {
     char quoted[CMD_QUOTE_MAX];
@@ -369,7 +372,7 @@ static json_t *make_request (const struct trace_options *o)
     return request;
 }
 
-/* Acknowledge the lines that were read, before the window is full. */
+/* Acknowledge the lines that were read, before the broker's window is full. */
 static void acknowledge (const struct trace_options *o, size_t *read)
 {
     if (*read < WINDOW / 4)

@@ -62,8 +62,7 @@ struct procs {
     struct launched_process *process;
     int zygote_fd; /* -1: no zygote runs, so each process is executed */
     pid_t zygote;
-    bool
-        stopping; /* the instance is stopping, so requests are refused; the launcher sets this and the next two members */
+    bool stopping; /* requests are refused; set by the launcher, like 'ops' and 'arg' */
     const struct procs_ops *ops;
     void *arg; /* of 'ops' */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* init.c - idtree init: make the state of a new instance.  This is the only program that does so. */
+/* init.c - idtree init: make the state of a new instance.  No other program makes it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -53,7 +53,9 @@ static void check_empty (const struct cmd *cmd, const char *path)
     closedir (dir);
 }
 
-/* With --uuid the remaining state stays in use: all of it must belong to this instance. */
+/* With --uuid, the state that is left in the folder stays in use.  So end the program if a part of it belongs to
+ * another instance.
+ */
 static void check_left (const struct cmd *cmd, const struct statefile *s, const char *path)
 {
     struct look l = { .dir = path };
@@ -96,7 +98,9 @@ static int64_t now_ms (void)
     return (int64_t)time (NULL) * 1000;
 }
 
-/* Take an instance that had its state elsewhere: it has made ids, so the next start needs to know up to which time. */
+/* Take the UUID of an instance whose state was elsewhere.  That instance has made ids.  So list its store of the
+ * horizon, which is missing here: the next start must then be told a date above all of its ids.
+ */
 static void take_uuid (const struct cmd *cmd, const struct init *o, struct statefile *s)
 {
     if (!state_uuid_is_good (o->uuid))
@@ -108,7 +112,7 @@ static void take_uuid (const struct cmd *cmd, const struct init *o, struct state
     state_list_store (s, STATE_HORIZON_STORE, false);
 }
 
-/* Get the name of the instance 'uuid' that a rank remembers in 'dir'.  Returns whether it was found. */
+/* Find the name that a rank's memory file in 'dir' has for the instance 'uuid'.  Returns whether it was found. */
 static bool recall_name (const char *dir, const char *uuid, char name[STATE_NAME_SIZE])
 {
     DIR *d = opendir (dir);
@@ -130,8 +134,8 @@ static bool recall_name (const char *dir, const char *uuid, char name[STATE_NAME
     return found;
 }
 
-/* Choose the name of the instance.  With --uuid it is the name that a rank remembers, as stores have only the UUID.
- * Returns whether the name is new.
+/* Choose the name of the instance.  With --uuid it is the name in a rank's memory file, because stores have only the
+ * UUID. Returns true if the instance has a name already, but no file has it, so that the default name is used.
  */
 static bool choose_name (const struct cmd *cmd, const struct init *o, char name[STATE_NAME_SIZE])
 {
@@ -144,13 +148,14 @@ static bool choose_name (const struct cmd *cmd, const struct init *o, char name[
     return !o->name && o->uuid;
 }
 
-/* The date after the last possible id of the instance. */
+/* Write the date after the last possible id of the instance. */
 static const char *format_end (int64_t epoch_ms, char buf[DATE_SIZE])
 {
     return format_date (epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX + 1, buf);
 }
 
-/* A broker does not start with an epoch in the future of its clock, and makes no ids after the end of the 34.8 years.
+/* Check an epoch: a broker does not start if the epoch is in the future of its clock, and makes no ids after the 34.8
+ * years that follow the epoch.
  */
 static void check_epoch (const struct cmd *cmd, const struct init *o, int64_t epoch_ms)
 {

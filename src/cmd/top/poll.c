@@ -3,9 +3,9 @@
 
 /* poll.c - get the state and the counters of each rank of a subtree
  *
- * Each rank knows its children, so the tree is walked from its root; requests go to all children of a rank as soon as
- * its answer has named them.  A rank that does not answer within ANSWER_MS is shown as such, and does not delay other
- * ranks.
+ * Each rank knows its children, so the tree is walked from its root.  When a rank has named its children, requests are
+ * sent to all of them immediately.  A rank that does not answer within ANSWER_MS is shown as such, and does not delay
+ * other ranks.
  */
 #include <assert.h>
 #include <errno.h>
@@ -103,12 +103,12 @@ static void ask (struct round *r, uint32_t rank, enum what what, const char *top
     r->waiting++;
 }
 
-/* Send the requests to a rank one time a round, even if two ranks name it: a rank that has just moved may have two
- * parents, which may be below each other.
+/* Send the requests to a rank once in a round, even if two ranks report it as their child.  A rank that has just moved
+ * may have two such parents, and each of these may be below the other.
  */
 static void ask_rank (struct round *r, struct top_model_row *row)
 {
-    uint32_t rank = row->rank; /* the row moves when others are added */
+    uint32_t rank = row->rank; /* adding rows may move this row */
     bool named = row->host[0];
 
     if (row->asked == r->board->round)

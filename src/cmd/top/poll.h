@@ -11,13 +11,13 @@
 struct round {
     struct cmd *cmd;
     struct top_model *board;
-    unsigned waiting; /* number of outstanding answers; 0: no round is running */
+    unsigned waiting; /* number of answers that are still missing; 0: no round is running */
     void (*done) (void *arg);
     void *arg;
 };
 
-/* Send requests to all ranks below 'root'.  'done' is called one time, from the reactor, when the model has ended its
- * round.  No other round may be running.
+/* Begin a round: send requests to 'root' and all ranks below it.  'done' is called once, from the reactor, when the
+ * model has ended its round.  No other round may be running.
  */
 void round_begin (struct round *r, uint32_t root);
 

@@ -22,7 +22,7 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
     bail_out (fmt);
 }
 
-/* A broker where each of three ranks reports all three as its children. */
+/* Answer for three ranks, each of which reports all three as its children. */
 static bool plug (void *arg, const idt_msg_t *request, struct test_reply *reply)
 {
     const char *topic = idt_msg_topic (request);

@@ -3,11 +3,11 @@
 
 /* top.c - idtree top: the ranks of an instance on a terminal (ncurses), updated live
  *
- * A round is begun after --interval, and soon after the connected broker logs a line or an event arrives: brokers log
- * changes of the tree.  All changes within SOON_MS cause one round.
+ * A round begins after each --interval, and soon after an event or a new line of the connected broker's log, because
+ * brokers log changes of the tree.  All lines and events within SOON_MS cause one round.
  *
- * The screen has, from top to bottom: a line about all ranks, a line with the selected view, titles, ranks, and the
- * last line of the log.
+ * The screen has, from top to bottom: a line about all ranks, a line about the selected view, the titles, the ranks,
+ * and the last line of the log.
  */
 #include "config.h"
 
@@ -35,22 +35,22 @@
 #define INTERVAL_MS 1000.
 #define SOON_MS 50.
 #define NOTE_MAX 512
-#define HEAD 3 /* lines above the ranks */
+#define HEAD 3 /* number of lines above the ranks */
 #define FOOT 1
 #define ESCAPE 27
 #define REDRAW 12          /* Ctrl-L */
-#define ESCAPE_MS 25       /* limit for the rest of an escape sequence of a key */
-#define SIZE_MAX_USED 1000 /* lines and columns; ncurses counts in short */
-#define RANK_MAX 40        /* columns of a rank with its indentation, and of a host */
+#define ESCAPE_MS 25       /* how long to wait for the rest of a key's escape sequence */
+#define SIZE_MAX_USED 1000 /* limit of lines and of columns; ncurses counts them in a short */
+#define RANK_MAX 40        /* largest width of a rank with its indentation, and of a host */
 #define HOST_MAX 20
-#define NAME_MIN 4 /* least columns of both: their titles */
-#define OTHERS 60  /* columns of all others, with blanks between */
+#define NAME_MIN 4 /* smallest width of both, which their titles need */
+#define OTHERS 60  /* width of all other columns, with the blanks between them */
 
 enum pair { PAIR_WARNING = 1, PAIR_BAD };
 
 /* --- the screen -------------------------------------------------------------------------------------- */
 
-/* "dumb" terminals and printers cannot place the cursor: the screen would be scrambled. */
+/* Whether the terminal can move its cursor.  "dumb" terminals and printers cannot, so the screen would be scrambled. */
 static bool can_move (void)
 {
     const char *cup = tigetstr ("cup");
@@ -58,7 +58,9 @@ static bool can_move (void)
     return cup && cup != (const char *)-1;
 }
 
-/* The size of the terminal, up to SIZE_MAX_USED.  Returns false if the terminal does not report it. */
+/* Get the size of the terminal, with at most SIZE_MAX_USED lines and columns.  Returns false if the terminal does not
+ * report its size.
+ */
 static bool get_size (int *lines, int *columns)
 {
     struct winsize size;
@@ -70,7 +72,9 @@ static bool get_size (int *lines, int *columns)
     return true;
 }
 
-/* Take over the terminal.  Returns 0, or -1 if TERM names a terminal that is unknown or cannot move its cursor. */
+/* Take over the terminal.  Returns 0, or -1 if TERM names an unknown terminal, or a terminal that cannot move its
+ * cursor.
+ */
 static int screen_begin (bool color)
 {
     int lines, columns;
@@ -78,7 +82,7 @@ static int screen_begin (bool color)
 
     if (get_size (&lines, &columns) && (lines == SIZE_MAX_USED || columns == SIZE_MAX_USED)) {
         snprintf (text, sizeof (text), "%d", lines);
-        setenv ("LINES", text, 1); /* newterm () prefers it to the terminal's size */
+        setenv ("LINES", text, 1); /* newterm () prefers this variable to the terminal's own size */
         snprintf (text, sizeof (text), "%d", columns);
         setenv ("COLUMNS", text, 1);
     }
@@ -104,17 +108,17 @@ static int screen_begin (bool color)
     return 0;
 }
 
-/* Redraw after a change of the terminal's size, or of the view. */
+/* Adapt to the terminal's size, and redraw, after the size or the view has changed. */
 static void screen_fit (void)
 {
     int lines, columns;
 
     if (get_size (&lines, &columns))
         resizeterm (lines, columns);
-    clear (); /* the terminal may have kept old text */
+    clear (); /* the terminal may still show old text */
 }
 
-/* Restore the terminal; may be called repeatedly. */
+/* Restore the terminal.  Further calls have no effect. */
 static void screen_end (void)
 {
     if (stdscr && !isendwin ())
@@ -123,7 +127,7 @@ static void screen_end (void)
 
 /* --- the screen: keys -------------------------------------------------------------------------------- */
 
-/* The next key: an enum view_key, or a typed letter; 0: no key. */
+/* Return the next key: an enum view_key, or a typed letter; 0: no key was pressed. */
 static int screen_key (void)
 {
     static const struct {
@@ -141,7 +145,7 @@ static int screen_key (void)
         if (keys[i].curses == c)
             return keys[i].key;
     if (c == KEY_RESIZE || c == REDRAW)
-        clear (); /* the terminal may have kept old text */
+        clear (); /* the terminal may still show old text */
     return c == ERR ? 0 : c;
 }
 
@@ -191,8 +195,8 @@ static void describe_choice (const struct view *v, char *buf, size_t size)
 
 /* --- the screen: columns ----------------------------------------------------------------------------- */
 
-/* Ranks and hosts get the columns that they need; hosts get at most the columns that are left, as the figures to their
- * right matter more.
+/* The widths of the columns for ranks and hosts.  Both get what they need.  But hosts get at most what the other
+ * columns leave, because the figures to their right are more important.
  */
 struct widths {
     int rank, host;
@@ -274,7 +278,7 @@ static void draw_rows (struct view *v, const struct widths *w)
     }
 }
 
-/* 'note' is the last line of the log; empty: nothing. */
+/* Draw the screen.  'note' is the last line of the log, or empty. */
 static void screen_draw (struct view *v, const char *uri, const char *note)
 {
     struct widths w = measure (v);
@@ -290,7 +294,7 @@ static void screen_draw (struct view *v, const char *uri, const char *note)
     put_line (2, A_UNDERLINE, text);
     draw_rows (v, &w);
     put_line (LINES - 1, A_DIM, note);
-    redrawwin (stdscr); /* idtree start may have printed messages about its brokers on the same terminal */
+    redrawwin (stdscr); /* idtree start may have printed messages about its brokers to this terminal */
     refresh ();
 }
 
@@ -299,14 +303,14 @@ struct top {
     struct top_model board;
     struct view view;
     struct round round;
-    uint64_t left; /* rounds to show; 0: no limit */
+    uint64_t left; /* number of rounds to show; 0: no limit */
     double interval_ms;
     struct color color;
     idt_watcher_t *timer, *keys, *signals;
     int signal_fd;
     idt_future_t *log;
-    bool again; /* something happened while a round was running */
-    bool soon;  /* something happened, and the timer is set for it */
+    bool again; /* a line or an event came while a round was running */
+    bool soon;  /* a line or an event came, and the timer is set for a round */
     char note[NOTE_MAX];
 };
 
@@ -402,7 +406,7 @@ static void keep_note (struct top *t, idt_future_t *f)
         snprintf (t->note, sizeof (t->note), "%s", line);
 }
 
-/* A user who may not read the log sees all else. */
+/* If the user may not read the log, all else is shown nevertheless. */
 static void log_cb (idt_future_t *f, void *arg)
 {
     struct top *t = arg;
@@ -440,7 +444,7 @@ static int block_signals (void)
     return signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Give the terminal to the shell and stop, unless no parent could continue the process. */
+/* Return the terminal to the shell and stop this process, unless the process has no parent that could continue it. */
 static void suspend (void)
 {
     screen_end ();
@@ -536,7 +540,7 @@ static int run (struct cmd *cmd)
     screen_end ();
     if (rc < 0)
         cmd_die (cmd, "connection lost: %s", strerror (errnum));
-    /* leave outstanding requests to the kernel */
+    /* _exit () does not wait for pending requests: the kernel closes the connection */
     cmd_flush (cmd);
     _exit (CMD_OK);
 }

@@ -19,7 +19,7 @@ const char *const top_model_sort_names[SORTS] = {
 
 /* --- rows -------------------------------------------------------------------------------------------- */
 
-/* The index of a rank, or where to insert it. */
+/* Return the index of a rank's row, or the index at which the row must be inserted. */
 static size_t place_of (const struct top_model *b, uint32_t rank)
 {
     size_t lo = 0, hi = b->n;
@@ -89,7 +89,9 @@ struct top_model_row *top_model_add (struct top_model *b, uint32_t rank, uint32_
     }
     if (!row && !(row = insert (b, rank)))
         return NULL;
-    row->parent = rank == b->root ? rank : parent; /* cuts circles of parents at the root */
+    row->parent = rank == b->root
+                      ? rank
+                      : parent; /* the root is its own parent, so a cycle of parents through the root ends there */
     row->depth = depth;
     row->round = b->round;
     snprintf (row->status, sizeof (row->status), "%s", status);
@@ -116,7 +118,7 @@ void top_model_take_info (struct top_model_row *row, const json_t *info)
     row->lease_ms = now_ms < 0 || end_ms < 0 ? TOP_MODEL_NONE : end_ms > now_ms ? end_ms - now_ms : 0;
 }
 
-/* The rate of a counter; a restarted broker's counters begin at 0 again. */
+/* Return the rate of a counter; 0 if the counter is smaller than before, because the broker was restarted. */
 static double rate (uint64_t before, uint64_t now, double s)
 {
     return now >= before && s > 0 ? (double)(now - before) / s : 0;
@@ -164,7 +166,7 @@ static void show (struct top_model *b, const struct top_model_row *row)
         b->shown[b->nshown++] = row->rank;
 }
 
-/* Show each rank before the ranks below it, and children in order of their ranks. */
+/* Add a rank to the shown ranks, then the ranks below it; children are in the order of their ranks. */
 static void show_tree (struct top_model *b, const struct top_model_row *row)
 {
     show (b, row);
@@ -173,7 +175,7 @@ static void show_tree (struct top_model *b, const struct top_model_row *row)
             show_tree (b, &b->rows[i]);
 }
 
-/* The rank in the order by status: states that need an operator come first. */
+/* Return the position of a status in the order by status: those that need an operator come first. */
 static int badness (const struct top_model_row *row)
 {
     static const char *const states[] = { "full", "partial", "degraded", "offline", "no answer", "lost" };
@@ -189,7 +191,7 @@ static int compare_numbers (double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Numbers: the largest first, but for leases the one that ends first. */
+/* Compare by a number.  The largest comes first, except that of leases the first to end comes first. */
 static int compare_by (enum top_model_sort sort, const struct top_model_row *a, const struct top_model_row *b)
 {
     switch (sort) {

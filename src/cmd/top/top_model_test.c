@@ -6,7 +6,7 @@
 #include "cmd/top/top_model.h"
 #include "test/tap.h"
 
-/* The shown ranks, in their order. */
+/* Return the shown ranks, in the order in which they are shown. */
 static const char *shown (const struct top_model *b)
 {
     static char text[256];
@@ -26,7 +26,7 @@ static bool shows (const struct top_model *b, const char *want)
     return false;
 }
 
-/* Rank 0 has children 1 and 2, 1 has 3 and 4, 2 has 5. */
+/* Add six ranks: rank 0 has the children 1 and 2, rank 1 has 3 and 4, rank 2 has 5. */
 static void fill (struct top_model *b)
 {
     top_model_begin (b, 0);
@@ -131,7 +131,7 @@ static void test_rounds (void)
     top_model_begin (&b, 0);
     top_model_add (&b, 0, 0, "full");
     top_model_add (&b, 1, 0, "full");
-    top_model_add (&b, 0, 1, "full"); /* as brokers may report while the tree changes */
+    top_model_add (&b, 0, 1, "full"); /* brokers may report such cycles while the tree changes */
     top_model_add (&b, 1, 0, "lost");
     top_model_end (&b);
     ok (shows (&b, "0 1") && strcmp (top_model_row (&b, 1)->status, "lost") == 0,
