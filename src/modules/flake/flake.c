@@ -3,11 +3,11 @@
 
 /* flake.c - the flake service: the adapter of the core in node.h
  *
- * The module runs inline, on the broker's reactor: it never blocks. It passes each event to the node together with the
- * time, and then sets the timer to the node's deadline. The node acts through flake_ops.
+ * The module runs inline, on the broker's reactor: it never blocks. The module passes each event to the node together
+ * with the time, and then sets the timer to the node's deadline. The node acts through flake_ops.
  *
- * A request that the node holds is a 'struct flake_question', which is the node's cookie. A request of this module to
- * another service is an upcall until its future is fulfilled.
+ * Each request that the node holds has a 'struct flake_question' here, which is the node's cookie for the request. A
+ * request of this module to another service is an upcall until its future is fulfilled.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -35,7 +35,7 @@
 
 /* The attributes of the module, which idtree-broker(1) describes. */
 struct flake_options {
-    struct flake_config node; /* its node name points to 'name' */
+    struct flake_config node; /* its member 'node' points to 'name' */
     char name[CLAIM_NAME_MAX + 1];
 };
 
@@ -52,7 +52,7 @@ struct flake_module {
     struct flake *flake;
     struct rate_limit *ration; /* limits of guests */
     struct flax_gen *flax;
-    bool told_why;            /* the log has that another rank holds our name */
+    bool told_why;            /* it was logged that rank 0 does not grant our name */
     struct answer_ids coming; /* the parent's answer that is being split */
     idt_watcher_t *timer;
     struct upcalls ups;
@@ -63,7 +63,7 @@ static uint64_t now_us (void)
     return clock_us (CLOCK_BOOTTIME);
 }
 
-/* Called after each call into the node. */
+/* Must be called after each call into the node. */
 static void set_timer (struct flake_module *m)
 {
     uint64_t at_us = flake_deadline (m->flake), now = now_us ();
@@ -305,7 +305,8 @@ static int get_number (const json_t *o, const char *name, int min, int max, int 
     return 0;
 }
 
-/* Read a request. Values of missing members are unchanged. Returns 0, or -1 with errno set and the reason in 'errp'. */
+/* Read a request. The value of a missing member is unchanged. Returns 0, or -1 with errno set and the reason in 'errp'.
+ */
 static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift, idt_error_t *errp)
 {
     size_t size = 0;
@@ -360,7 +361,7 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
                                            .drift = drift,
                                            .asker = asker_of (msg),
                                            .user = access_share (user) };
-        if (!flake_generate (m->flake, at_us, &req)) /* refused: nothing counts against the limits */
+        if (!flake_generate (m->flake, at_us, &req)) /* a refused request does not count against the limits */
             rate_limit_give (m->ration, user, (uint32_t)count, at_us);
         set_timer (m);
     }
@@ -508,7 +509,9 @@ static const struct idt_handler_spec handlers[] = {
 static const char fingerprints[] =
     "a number from 0 to 4294967295, except 2147483648 to 2214592511, which belong to ranks";
 
-/* Read the node of the uids: the rank's own number, unless one is configured. Rank 0 shows the name in messages. */
+/* Read the node of the uids. It is the rank's own number, unless uid.node or uid.fingerprint is set. Rank 0 shows the
+ * name in messages.
+ */
 static int get_node (idt_t *h, struct flake_options *o, idt_error_t *errp)
 {
     const char *name = idt_attr_get (h, "uid.node"), *host = idt_attr_get (h, "hostname"),
@@ -577,7 +580,7 @@ static void flake_module_destroy (struct flake_module *m)
     idt_handlers_remove (m->h, handlers);
     if (m->flake)
         flake_stop (m->flake, now_us ());
-    upcalls_stop (&m->ups, m->h, NULL); /* all are of the node, which has answered all requests */
+    upcalls_stop (&m->ups, m->h, NULL); /* all upcalls belong to the node, which has answered all requests */
     idt_watcher_destroy (m->timer);
     flake_destroy (m->flake);
     rate_limit_destroy (m->ration);

@@ -51,7 +51,7 @@ void loan_asked (struct time_loan *t)
 {
     assert (!t->asking);
     t->asking = true;
-    if (t->refused == LOAN_FENCED) /* an old refusal: our own broker will answer immediately */
+    if (t->refused == LOAN_FENCED) /* drop the old refusal: our own broker will answer immediately */
         t->refused = LOAN_UNKNOWN;
 }
 
@@ -69,7 +69,7 @@ void loan_lent (struct time_loan *t, uint64_t now_us, const struct loan_answer *
         t->held.hi_ms = loan->hi_ms;
     else
         t->held = (struct span){ loan->lo_ms, loan->hi_ms };
-    /* A sublease that begins later or ends soon must not cause requests in a loop. */
+    /* A sublease may begin later, or end soon. This pause keeps such subleases from causing requests in a loop. */
     t->ask_us = now_us + PAUSE_US / 10;
 }
 

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A sublease as fluid.lend answers it: the instance time lo_ms <= t < hi_ms. At boot_us the instance time was inst_us.
+/* A sublease as fluid.lend answers it. It is the instance time lo_ms <= t < hi_ms. When CLOCK_BOOTTIME was boot_us, the
+ * instance time was inst_us.
  */
 struct loan_answer {
     uint64_t lo_ms, hi_ms;
@@ -31,12 +32,12 @@ static inline bool span_contains (const struct span *s, uint64_t ms)
 enum loan_state {
     LOAN_UNKNOWN, /* no answer yet, or none since the last sublease ended */
     LOAN_HELD,    /* the subleased range contains now */
-    LOAN_FENCED,  /* refused; it is requested again later */
-    LOAN_NEVER,   /* this rank cannot get a sublease; it is requested again after a second */
+    LOAN_FENCED,  /* the last request was refused; time is requested again later */
+    LOAN_NEVER,   /* this rank cannot get a sublease; time is requested again after a second */
 };
 
 struct time_loan {
-    struct span held; /* contiguous subleases are merged, here and in fluid (node_lend_back ()); empty: none */
+    struct span held; /* contiguous subleases are merged, as in fluid (node_lend_back ()); empty: no time is held */
     uint64_t last_len_ms;
     uint64_t boot_us, inst_us;
     int64_t epoch_ms;
@@ -52,16 +53,16 @@ uint64_t loan_now_us (struct time_loan *t, uint64_t now_us);
 
 enum loan_state loan_state (struct time_loan *t, uint64_t now_us);
 
-/* Whether to request time now: no usable time is held, or only the last quarter of a sublease is left. */
+/* Whether to request time now, because no usable time is held, or only the last quarter of a sublease is left. */
 bool loan_is_due (struct time_loan *t, uint64_t now_us);
-uint64_t loan_due (const struct time_loan *t); /* no request before; UINT64_MAX: one is under way */
+uint64_t loan_due (const struct time_loan *t); /* time of the next request; UINT64_MAX: a request is under way */
 
 void loan_asked (struct time_loan *t);
 void loan_lent (struct time_loan *t, uint64_t now_us, const struct loan_answer *loan);
 void loan_refused (struct time_loan *t, uint64_t now_us, enum loan_state why);
 
-/* End the use of time: no id was or will be made at or above '*end_ms'. 'floor_ms' is the end of the time that was
- * granted to others. Returns whether any time can be returned.
+/* Stop using the time. No id was made at or above '*end_ms', and none will be. 'floor_ms' is the end of the time that
+ * was granted to others. Returns whether time from '*end_ms' on can be returned to fluid.
  */
 bool loan_close (struct time_loan *t, uint64_t floor_ms, uint64_t *end_ms);
 

@@ -15,7 +15,7 @@
 
 #define RETRY_US 10000 /* pause before a claim is repeated; doubles */
 #define RETRY_MAX_US 1000000
-#define PATIENCE_US 1000000 /* how long to wait for rank 0 before doing without it */
+#define PATIENCE_US 1000000 /* how long a uid waits for rank 0 before it is made or forwarded without a grant */
 
 uint32_t naming_own (uint32_t rank)
 {
@@ -56,7 +56,7 @@ enum naming_way naming_way (struct naming *n, uint64_t now_us, uint64_t now_ms)
     return is_patient (n, now_us) ? NAMING_WAIT : NAMING_OWN;
 }
 
-/* The drift is requested at the start, so that it is known if rank 0 fails later. */
+/* The drift is requested when the module starts, so that it is known if rank 0 fails later. */
 bool naming_is_due (const struct naming *n, uint64_t now_us, uint64_t now_ms)
 {
     if (n->asking || now_us < n->ask_us)
@@ -84,7 +84,9 @@ void naming_asked (struct naming *n)
 
 static void hold (struct naming *n, const struct span *range)
 {
-    /* Ranges arrive in order of time. If the new range does not touch the old one, the old one is dropped. */
+    /* Ranges arrive in order of time. If the new range begins neither inside nor at the end of the old one, it replaces
+     * the old one.
+     */
     if (range->lo_ms > n->held.hi_ms || range->lo_ms < n->held.lo_ms)
         n->held = *range;
     else if (range->hi_ms > n->held.hi_ms)
@@ -92,8 +94,7 @@ static void hold (struct naming *n, const struct span *range)
     n->len_ms = range->hi_ms - range->lo_ms;
 }
 
-/* The drift is fixed for the life of the module: if a later grant has another drift, only the rank's own number is
- * used.
+/* The drift is fixed for the life of the module. While rank 0 grants another drift, only the rank's own number is used.
  */
 void naming_granted (struct naming *n, uint64_t now_us, const struct grant *grant)
 {
@@ -150,7 +151,7 @@ static size_t find (const struct registry *r, uint32_t fingerprint)
     return lo;
 }
 
-/* Drop entries whose ranges are over. 'floor_ms' ensures that their time is not granted again. */
+/* Drop entries whose ranges are over. 'floor_ms' keeps their time from being granted again. */
 static void forget_expired (struct registry *r, uint64_t now_ms)
 {
     size_t kept = 0;
@@ -206,8 +207,8 @@ static int refuse (const struct registry_entry *e, const struct claim *claim, id
                     claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
 }
 
-/* Give the entry to the rank of the claim. The same rank may get the same time again, because its ids are also limited
- * to its own lease. Another rank gets only later time.
+/* Give the entry to the rank of the claim. A rank that had the entry before may be granted the same time again, because
+ * its ids are also limited to its own lease. Another rank is granted only later time.
  */
 static int take_over (struct registry_entry *e, const struct claim *claim)
 {

@@ -5,10 +5,10 @@
  *
  * Each kind has a queue for requests of few ids and a queue for requests of many, so that a request for one id does not
  * wait for one of 65,536. way_of () decides at each step what happens to the current request of a queue: its ids are
- * made here, it is forwarded, refused, or it waits. Ids are made only in the range that way_of () returns: the overlap
- * of the subleased time and, under a configured name, the claimed time (doc/design/flake.md, rules 1 and 3). If the way
- * changes to another series, the ids that a request got before are dropped, which is harmless because they were not
- * sent.
+ * made here, or it is forwarded, or it is refused, or it waits. Ids are made only in the range that way_of () returns.
+ * That is the subleased time or, under a configured name, the part of the subleased time in which rank 0 granted the
+ * name (doc/design/flake.md, rules 1 and 3). If the way changes to another series, the ids that a request got before
+ * are dropped. That is harmless, because they were not sent to the requester yet.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define NEVER UINT64_MAX
 #define SECOND_US INT64_C (1000000)
 #define UNIT_US (SNO_UNIT_NS / 1000)
-#define CLAIMS_US 2000000               /* a rank whose claim fails repeats it within this time */
-#define CLAIMS_TICK_US 20000            /* how often rank 0 checks its sublease meanwhile */
+#define CLAIMS_US 2000000               /* a rank repeats a claim that could not be granted within this time */
+#define CLAIMS_TICK_US 20000            /* interval at which rank 0 checks its sublease during that time */
 #define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
 
 struct flake {
@@ -35,10 +35,11 @@ struct flake {
     struct time_loan loan;
     struct naming naming;
     struct registry registry; /* used at rank 0 */
-    uint64_t claims_until_us; /* rank 0: a rank waits for a grant, and will claim again before this */
+    uint64_t
+        claims_until_us; /* rank 0: until then a rank may repeat a claim that could not be granted; 0: no rank waits */
     struct series sno, own, given;
     struct requests requests;
-    uint64_t deadline_us;                        /* the requests have their own, requests.wake_us */
+    uint64_t deadline_us;                        /* the requests have their own deadline, requests.wake_us */
     char why[sizeof (((idt_error_t *)0)->text)]; /* text of a refusal */
     struct flake_stats stats;
 };
@@ -131,7 +132,7 @@ static int reserve_sno (struct sno_gen *sno, int64_t lo_us, int64_t hi_us, int64
     int n = sno_gen_reserve (sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
     if (n < 0 && errno == EAGAIN)
         *wait_us = (wait_ns + 999) / 1000;
-    /* ESTALE: a unit that the clock has left. It stays left, because the clock never goes back. */
+    /* ESTALE means that the clock has left the unit. The clock never goes back to it, so the next unit is tried. */
     if (n < 0 && errno == ESTALE)
         return errset (EAGAIN);
     return n;
@@ -172,8 +173,8 @@ int series_reserve (const struct series *s, int64_t lo_us, int64_t hi_us, int64_
     return n;
 }
 
-/* Reserve ids. Returns their number with the run in '*run', or -1 with errno EAGAIN (try again later) or another value
- * (they cannot be made).
+/* Reserve ids. Returns their number, with the run in '*run'. Returns -1 with errno EAGAIN if the caller must try again
+ * later, or with another errno if the ids cannot be made.
  */
 static int reserve (struct flake *f, uint64_t now_us, const struct flake_pending *p, const struct making *m,
                     uint32_t want, struct flake_run *run)
@@ -194,7 +195,9 @@ static int reserve (struct flake *f, uint64_t now_us, const struct flake_pending
     return n;
 }
 
-/* Make at most '*left' of the ids that a request lacks, and subtract them. Returns 0, or -1 as reserve () does. */
+/* Make at most '*left' of the ids that a request lacks, and subtract the number of ids made from '*left'. Returns 0, or
+ * -1 as reserve () does.
+ */
 static int make (struct flake *f, uint64_t now_us, struct flake_pending *p, const struct making *m, int64_t *left)
 {
     if (p->series != m->series)
@@ -214,7 +217,7 @@ static int make (struct flake *f, uint64_t now_us, struct flake_pending *p, cons
     return 0;
 }
 
-/* Returns whether to continue with this queue. */
+/* Make ids for the current request of a queue. Returns whether to continue with this queue. */
 static bool make_current (struct flake *f, uint64_t now_us, struct flake_pending *p, const struct making *m,
                           int64_t *left)
 {
@@ -309,8 +312,8 @@ static void work_queue (struct flake *f, uint64_t now_us, struct scheme_queue *q
         requests_send (&f->requests, now_us, queue);
 }
 
-/* Time is requested before ids are made, because it may arrive soon. The claim comes last, because making uids shows
- * whether one is wanted.
+/* Time is requested before ids are made, because the answer may arrive soon. The claim comes last, because the attempt
+ * to make uids shows whether a claim is wanted.
  */
 void flake_tick (struct flake *f, uint64_t now_us)
 {
@@ -339,7 +342,9 @@ static bool refuse (struct flake *f, const struct flake_request *req, int errnum
     return false;
 }
 
-/* If the deadline is now, other requests wait for their turn, and the next tick serves them first. */
+/* If the deadline is now, other requests wait for their turn. In that case the next tick serves the new request in its
+ * turn.
+ */
 bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
     f->stats.requests++;
@@ -417,7 +422,7 @@ static int claim_given (struct flake *f, uint64_t now_us, const struct claim *cl
 {
     int rc = -1, saved = EAGAIN;
 
-    /* The claim is repeated later, so keep the sublease renewed until then. */
+    /* If the claim cannot be granted now, the rank repeats it later. So keep the sublease renewed until then. */
     f->claims_until_us = now_us + CLAIMS_US;
     if (!f->stopped && loan_state (&f->loan, now_us) == LOAN_HELD) {
         rc = registry_claim (&f->registry, now_ms (f, now_us), &f->loan.held, claim, range, errp);

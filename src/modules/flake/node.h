@@ -8,13 +8,16 @@
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed earlier.
  * 2. Operations must not call back into the node.
- * 3. After each call the owner must read flake_deadline (), and call flake_tick () then; earlier calls are harmless.
+ * 3. After each call the owner must read flake_deadline (), and call flake_tick () at that time. Earlier calls are
+ *    harmless.
  * 4. Each request that is accepted is answered exactly once, by reply, fail or pass, at the latest in flake_stop ().
- * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and fewer if requests are small. If more are to be made,
- *    the deadline is now, so that the owner can handle other events in between.
- * 6. Requests that cannot be served here are combined and forwarded. One batch of a queue is under way; requests that
- *    arrive meanwhile are sent in the next. A full batch (FLAKE_FEW ids, or one request for more) does not wait.
- * 7. Each kind has two queues: for requests of few ids, and of many. In each, requesters take turns (drr_queue.h).
+ * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and fewer if requests are small. If more ids are to be
+ *    made, the deadline is now, so that the owner can handle other events in between.
+ * 6. Requests that cannot be served here are combined into batches and forwarded. While a batch is under way, later
+ *    requests are collected in the next batch (requests.h). A full batch (FLAKE_FEW ids, or one request for more) does
+ *    not wait.
+ * 7. Each kind has a queue for requests of few ids, and a queue for requests of many ids. In each queue requesters take
+ *    turns (drr_queue.h).
  */
 #ifndef FLAKE_NODE_H
 #define FLAKE_NODE_H
@@ -30,7 +33,7 @@
 
 #define FLAKE_MAX_COUNT 65536U  /* the most ids of a request */
 #define FLAKE_PARTITIONS 65536U /* partitions of sno */
-#define FLAKE_FEW 1024U         /* requests for more ids use another queue */
+#define FLAKE_FEW 1024U         /* requests for more ids than this use another queue */
 #define FLAKE_TURN_IDS 4096     /* ids made in one turn of a queue: takes at most a fifth of a millisecond */
 #define FLAKE_REQUEST_COST 128  /* work of a request in addition to its ids, in ids */
 #define FLAKE_PATIENCE 6        /* timeouts that a request may wait for its turn */
@@ -45,7 +48,7 @@ enum series_kind {
     SERIES_KINDS,
 };
 
-/* The id 'first' and the n - 1 ids after it in sequence; of flax any n ids. */
+/* The id 'first' and the n - 1 ids after it in sequence. For flax: any n ids. */
 struct flake_run {
     union {
         sno_t sno;
@@ -57,8 +60,8 @@ struct flake_run {
 struct flake_request;
 
 struct flake_ops {
-    /* Add ids to the answer of a request that has 'got' ids so far; if 'got' is 0, drop what it has. Returns 0, or -1
-     * with errno set.
+    /* Add ids to the answer of a request that has 'got' ids so far. If 'got' is 0, drop the ids that were added before.
+     * Returns 0, or -1 with errno set.
      */
     int (*give) (void *arg, void *cookie, const struct flake_run *run, uint32_t got);
 
@@ -67,8 +70,8 @@ struct flake_ops {
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
     /* Request ids from the parent (kind, count, meta, drift of 'req'). flake_forwarded () or flake_forward_failed ()
-     * reports the result under the same tag. Returns 0, or -1 if the request could not be sent; then no result is
-     * reported.
+     * reports the result under the same tag. Returns 0. If the request could not be sent, it returns -1, and no result
+     * is reported.
      */
     int (*forward) (void *arg, uint32_t tag, const struct flake_request *req);
 
@@ -90,8 +93,8 @@ struct flake_ops {
 
 struct flake_config {
     uint32_t rank;
-    uint32_t max_partitions; /* ranks from this on forward sno: 1 ... FLAKE_PARTITIONS */
-    uint32_t max_waiting;    /* requests of a queue; one requester may hold as many as are free */
+    uint32_t max_partitions; /* ranks from this number on forward requests for sno: 1 ... FLAKE_PARTITIONS */
+    uint32_t max_waiting;    /* requests that a queue may hold; one requester may hold as many as are free */
     uint64_t timeout_us;     /* a request that no rank could serve for so long fails */
     int drift;               /* drift bits of the instance's uids; used at rank 0 only */
     uint32_t fingerprint;    /* node of the uids: configured, or naming_own () */
@@ -105,13 +108,13 @@ struct flake_request {
     uint8_t meta;   /* of sno */
     int drift;      /* of uid: drift bits that the requester expects; 0: those of the instance */
     uint64_t asker; /* the requester; requests with the same value share turns */
-    uint64_t user;  /* requesters with the same value share the turns of one (access_share ()); 0: its own turns */
+    uint64_t user;  /* 0, or the same for requesters that share the turns of one (access_share ()) */
 };
 
 struct flake_stats {
     uint64_t requests;
     uint64_t made[SERIES_KINDS]; /* ids */
-    uint64_t forwards;           /* requests sent to the parent */
+    uint64_t forwards;           /* batches sent to the parent */
     uint64_t combined;           /* requests that were forwarded together with an earlier one */
     uint64_t refused;            /* with EAGAIN */
     uint64_t loans;
@@ -127,8 +130,8 @@ void flake_destroy (struct flake *f); /* call flake_stop () before */
 /* Answer all requests that wait, and return unused time. Afterwards requests fail immediately. */
 void flake_stop (struct flake *f, uint64_t now_us);
 
-/* Serve a request, immediately or later. Returns false if it was refused; then ops.fail () was called. A request fails
- * with:
+/* Serve a request, immediately or later. If the request is refused, ops.fail () is called and the function returns
+ * false. A request fails with:
  *   EINVAL        count is not 1 ... FLAKE_MAX_COUNT; uid: the instance has another drift
  *   EAGAIN        too many requests of this requester wait; or its turn did not come within FLAKE_PATIENCE timeouts
  *   EHOSTUNREACH  no rank that can serve it was reached within the timeout
@@ -137,15 +140,17 @@ void flake_stop (struct flake *f, uint64_t now_us);
  */
 bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req);
 
-/* Forget requests for which 'gone' returns true; it frees the cookie. These requests are not answered, as an exception
- * to rule 4.
+/* Forget the requests for which 'gone' returns true. 'gone' frees the cookie of such a request. These requests are not
+ * answered, as an exception to rule 4.
  */
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 
-/* The number of ids that the answer to a forward must have; 0: its requests have gone. */
+/* The number of ids that the answer to batch 'tag' must have; 0: the batch has ended. */
 uint32_t flake_forward_count (const struct flake *f, uint32_t tag);
 
-/* The parent answered with these ids, or failed. Answers the requests of the batch. */
+/* flake_forwarded () reports that the parent has answered batch 'tag'; flake_forward_failed () reports that the batch
+ * failed. Both answer the requests of the batch, except after EHOSTUNREACH: then the requests are forwarded again.
+ */
 void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag);
 void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text);
 
@@ -155,9 +160,10 @@ void flake_not_lent (struct flake *f, uint64_t now_us, bool never);
 void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant);
 void flake_claim_failed (struct flake *f, uint64_t now_us);
 
-/* At rank 0: a rank claims a fingerprint. Its own number is granted forever; another fingerprint for the time that rank
- * 0 has subleased. If another rank holds the fingerprint, or the registry is full, the claiming rank gets its own
- * number, and 'errp' has the reason; otherwise 'errp' is unchanged. Returns 0 with '*grant', or -1 with errno set:
+/* Handle at rank 0 that a rank claims a fingerprint. The fingerprint of the rank's own number is granted forever.
+ * Another fingerprint is granted for the time that rank 0 has subleased. If another rank holds the fingerprint, or the
+ * registry is full, the claiming rank gets its own number, and 'errp' has the reason; otherwise 'errp' is unchanged.
+ * Returns 0 with '*grant', or -1 with errno set:
  *   EAGAIN   no time is subleased yet; it was requested
  *   EINVAL   the fingerprint is the number of another rank; or the name is too long
  *   ENOTSUP  this is not rank 0
@@ -182,8 +188,9 @@ struct series {
     struct uid_gen *uid;
 };
 
-/* Reserve up to 'want' (>= 1) ids at 'unix_us', in a step of time that is completely in [lo_us, hi_us). Returns their
- * number with the run in '*run', or -1 with errno set, and the call may be repeated after '*wait_us':
+/* Reserve up to 'want' (>= 1) ids at 'unix_us', in a step of time that is completely in [lo_us, hi_us). Returns the
+ * number of ids, with the run in '*run'. If it fails, it returns -1 with errno set, and the call may be repeated after
+ * '*wait_us':
  *   EAGAIN     the step is used up
  *   ERANGE     the step is not in the range
  *   EOVERFLOW  the date is beyond the range of the scheme

@@ -9,15 +9,15 @@
 #include "libutil/minmax.h"
 #include "modules/flake/requests.h"
 
-#define QUANTUM 4096     /* ids, and FLAKE_REQUEST_COST for each request, that a requester gets in one turn */
-#define EXPIRE_US 100000 /* interval of checks for requests that are over time */
+#define QUANTUM 4096 /* what a requester gets in one turn: ids, where each request counts as FLAKE_REQUEST_COST more */
+#define EXPIRE_US 100000 /* interval at which a request that may wait longer is checked again */
 #define RETRY_US 50000   /* pause before batches are sent again after a broken connection */
 
 /* Requests that are forwarded together. */
 struct batch {
     TAILQ_ENTRY (batch) link;
-    struct scheme_queue *queue; /* of all its requests */
-    struct pendings shares;     /* the ids of the answer are split in this order */
+    struct scheme_queue *queue; /* the queue of all its requests */
+    struct pendings shares;     /* its requests; the parent's ids are split among them in this order */
     struct flake_request req;   /* the request to the parent; without cookie and requester */
     uint32_t tag;               /* 0: not sent yet */
     bool full;                  /* no request can be added */
@@ -103,7 +103,7 @@ bool requests_forward (struct requests *r, uint64_t now_us, struct scheme_queue 
         return false;
     }
     if (r->nshares >= FLAKE_MAX_SHARES || (!(b = find_open (r, queue, &p->req)) && !(b = create (r, queue, &p->req)))) {
-        wake (r, now_us + RETRY_US); /* an answer may wake it sooner */
+        wake (r, now_us + RETRY_US); /* an answer of the parent may wake the owner sooner */
         return false;
     }
     p->got = 0;
@@ -117,7 +117,7 @@ bool requests_forward (struct requests *r, uint64_t now_us, struct scheme_queue 
     return true;
 }
 
-/* A request in a batch was answered. Remove it from a batch that was not sent yet; in a batch under way it stays until
+/* Remove a request that was answered from its batch. If the batch is under way, the request stays in the batch until
  * the batch is answered.
  */
 static void forget_share (struct requests *r, struct flake_pending *p)
@@ -141,7 +141,7 @@ void requests_forget (struct requests *r, struct flake_pending *p)
     TAILQ_REMOVE (&r->all, p, link);
     p->req.cookie = NULL;
     switch (p->state) {
-    case WAITS: /* freed in its turn */
+    case WAITS: /* the request is freed in its turn */
         return;
     case UP:
         forget_share (r, p);
@@ -161,7 +161,9 @@ void requests_fail (struct requests *r, struct flake_pending *p, int errnum, con
     requests_forget (r, p);
 }
 
-/* Whether the request waits for its turn in a queue whose ids are made here. It may wait longer than other requests. */
+/* Whether the request waits for its turn in a queue whose ids are made here. Such a request may wait longer than
+ * others.
+ */
 static bool waits_for_turn (const struct flake_pending *p)
 {
     return p->queue->makes && p->state != UP;
@@ -177,7 +179,7 @@ static void expire_one (struct requests *r, uint64_t now_us, struct flake_pendin
         r->stats->refused++;
         requests_fail (r, p, EAGAIN, "too many ids are requested to make them in time: try again later");
     }
-    else /* checked again, as its ids may no longer be made here */
+    else /* check it again soon, because its ids may no longer be made here then */
         r->expire_us = min_u64 (r->expire_us, now_us + EXPIRE_US);
 }
 
@@ -197,7 +199,9 @@ void requests_expire (struct requests *r, uint64_t now_us)
     wake (r, r->expire_us);
 }
 
-/* A requester's request for few ids goes behind its requests for many that still wait. */
+/* The queue for a request. A request for few ids goes into the queue for many ids if an earlier request of the same
+ * requester is in that queue.
+ */
 static struct scheme_queue *queue_for (struct requests *r, const struct flake_request *req)
 {
     struct scheme_queue *many = &r->many[req->kind];

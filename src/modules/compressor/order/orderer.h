@@ -4,8 +4,7 @@
 /* orderer.h - rank 0: orders the ranges of a document
  *
  * 1. A range gets the next number if and only if it begins where the last range of its session ended. A range that was
- *    ordered before is dropped;
- *    gaps and overlaps are refused. So a client may send a range any number of times.
+ *    ordered before is dropped; gaps and overlaps are refused. So a client may send a range any number of times.
  * 2. A numbered range must not be published before it is stored: the owner of the orderer stores the ranges above
  *    orderer_stored_seq (), and then calls orderer_stored ().
  * 3. The last stored ranges are kept for ranks that missed some (doc/design/compressor.md).
