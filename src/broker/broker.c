@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker.c - one broker: owns the parts and connects them
+/* broker.c - one broker: owns its parts and connects them
  *
- * All messages enter through message (), and the router passes them on. turn () does the work that callbacks leave
- * behind (messages of inline modules, ZeroMQ sockets to re-check, output of clients). It runs before the reactor
- * sleeps.
+ * All requests, responses and events enter through message (), and the router passes them on. turn () does the work
+ * that callbacks leave behind: messages of inline modules, checking ZeroMQ sockets again, output for clients. It runs
+ * before the reactor sleeps.
  */
 #include "config.h"
 
@@ -51,7 +51,7 @@ struct broker {
     char secret_key[BOOT_KEY_TEXT];
     struct place place;
     struct instance instance;
-    char announced[256]; /* where children connect; "": it has none */
+    char announced[256]; /* where children connect; "": the broker has no such address */
     struct log *log;
     struct router *router;
     struct overlay *overlay;
@@ -63,14 +63,14 @@ struct broker {
     struct usock *local;
     struct member *member;
     struct zpoll *zpoll;
-    struct peer peer; /* of the broker's own services */
-    idt_t *h;         /* their handle */
+    struct peer peer; /* peer of the broker's own services */
+    idt_t *h;         /* handle of the broker's own services */
     struct lifecycle life;
 };
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-/* All messages enter here. */
+/* Requests, responses and events of all peers enter here. */
 static void message (void *arg, struct peer *from, idt_msg_t *msg)
 {
     struct broker *b = arg;
@@ -129,7 +129,9 @@ static int unknown_attribute (const char *name, const char *origin, idt_error_t 
         origin ? origin : "", origin ? ": " : "", name);
 }
 
-/* Find an attribute of the command line that no module can define any longer: its name was misspelt. */
+/* Check for an attribute of the command line that no code has read and no module can define any longer. Its name was
+ * misspelt.
+ */
 static int check_attributes (struct broker *b, idt_error_t *errp)
 {
     const char *unclaimed = attr_unclaimed (b->attrs, modules_may_define, b->modules);
@@ -139,7 +141,7 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
     return unknown_attribute (unclaimed, attr_origin (b->attrs, unclaimed), errp);
 }
 
-/* Report why a module does not start, with the place where the attribute in its message was set. */
+/* Report why a module does not start. If 'text' begins with an attribute from a file, the report names the line. */
 static int module_fault (struct broker *b, const char *name, int errnum, const char *text, idt_error_t *errp)
 {
     const char *origin = attr_blamed (b->attrs, text);
@@ -147,8 +149,8 @@ static int module_fault (struct broker *b, const char *name, int errnum, const c
     return errsetf (errp, errnum, "%s%smodule %s: %s", origin, *origin ? ": " : "", name, text);
 }
 
-/* A module in a thread has started, or failed to start. A failure that prevents the start of the broker is handled
- * in the next turn, because modules may be stopped there.
+/* A module in a thread has started, or has failed to start. If the broker cannot start because of this, the next turn
+ * handles it, because modules may be stopped there, but not here.
  */
 static void started (void *arg, const char *name, int errnum, const char *text)
 {
@@ -264,7 +266,7 @@ static const struct overlay_ops overlay_ops = {
 
 /* --- log -------------------------------------------------------------------------------------------- */
 
-/* Send a line that rank 0 must log to it, as request log.append. */
+/* Send a line to rank 0, which logs it: request log.append. Returns whether the line was sent. */
 static bool forward_line (const char *line, void *arg)
 {
     struct broker *b = arg;
@@ -313,7 +315,7 @@ static const struct member_ops member_ops = { turn, admit, ended };
 
 /* --- life -------------------------------------------------------------------------------------------- */
 
-/* Make the UUID, and find the topology, the statedir and the rundir. */
+/* Make the UUID, and find the rundir. Defines the attributes for the topology and the statedir. */
 static int identify (struct broker *b, idt_error_t *errp)
 {
     struct authz authz;
@@ -350,7 +352,8 @@ static int make_base (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-/* This comes before all other files in rundir: if another broker serves this socket, the folder belongs to that broker.
+/* Called before any other file is made in rundir. If another broker serves this socket, the folder belongs to that
+ * broker, and this one fails here.
  */
 static int listen_for_clients (struct broker *b, idt_error_t *errp)
 {
@@ -362,7 +365,7 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     return b->local ? 0 : -1;
 }
 
-/* Rank 0 finds the instance in its statedir; other ranks read what they recorded of it. */
+/* Rank 0 reads the instance from its state; other ranks read what an earlier life recorded of it. */
 static int find_instance (struct broker *b, idt_error_t *errp)
 {
     const char *dir = attr_get (b->attrs, "statedir", NULL);
@@ -421,7 +424,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
     return bind_overlay (b, errp);
 }
 
-/* Allow the keys of all descendants: each may connect here, even if its parent has never been up. */
+/* Allow the keys of all descendants, because each of them may connect here, even if its parent has never been up. */
 static int meet_descendants (struct broker *b, uint32_t rank, idt_error_t *errp)
 {
     struct bizcard card;
@@ -455,7 +458,7 @@ static int meet_family (struct broker *b, idt_error_t *errp)
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
     const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
-    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* the parent may move in a configured instance */
+    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* in a configured instance the parent may move */
 
     if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, flags, errp) < 0)
         return -1;
@@ -494,7 +497,7 @@ void broker_reload (struct broker *b, struct attrs *fresh, struct conffile_repor
     conffile_take_over (b->attrs, fresh, b->log, report);
     if (b->rank > 0 && ancestors)
         attr_update (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, NULL);
-    overlay_connect (b->overlay); /* a refused broker may be in a long pause */
+    overlay_connect (b->overlay); /* if the parent refused this broker, the pause before the next attempt may be long */
 }
 
 /* --- life -------------------------------------------------------------------------------------------- */
@@ -602,7 +605,7 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
         && find_instance (b, errp) == 0 && events_init (&b->events, b->uuid, b->attrs, b->topo, errp) == 0
         && make_overlay (b, errp) == 0)
         return b;
-    b->attrs = NULL; /* still owned by the caller */
+    b->attrs = NULL; /* the attributes still belong to the caller */
     broker_destroy (b);
     return NULL;
 }

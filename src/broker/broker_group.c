@@ -3,10 +3,10 @@
 
 /* broker_group.c - the brokers of this process, from boot to end
  *
- * Boot has three steps: all brokers are made and have bound their sockets; one exchange with the other processes; all
- * brokers start. Then they join from the root downwards: a broker whose parent is in this process waits until the
- * parent is up, has ended, or is stopped. If thousands of brokers connected at the same time, most would time out at a
- * parent that itself still waits for its turn.
+ * Boot has three steps: all brokers are made and bind their sockets; one exchange with the other processes; all brokers
+ * start. Then they join from the root downwards: if the parent of a broker is in this process, the broker waits until
+ * the parent is up, has ended, or is stopped. If thousands of brokers connected at the same time, most of them would
+ * time out at a parent that is itself still waiting to join.
  */
 #include "config.h"
 
@@ -27,22 +27,23 @@
 
 struct hosted_broker {
     struct broker_group *group;
-    struct broker *broker; /* NULL: it has ended */
+    struct broker *broker; /* NULL: the broker has ended */
     uint32_t rank;
     int exit_code;
-    bool killed; /* by order, or because it will run again */
-    bool again;  /* run it again after it has ended */
-    bool waits;  /* to join, until its parent in this process is up */
+    bool killed; /* an order has killed the broker, or it will run again */
+    bool again;  /* run the broker again when it has ended */
+    bool waits;  /* waits with joining until its parent in this process is up */
 };
 
 struct broker_group {
     struct broker_group_conf conf;
-    struct attrs *given; /* the attributes before the brokers changed any */
+    struct attrs *given; /* copy of the attributes before a broker changed any */
     struct boot *boot;
     struct launcher_orders *orders; /* NULL: no launcher sends orders */
-    struct hosted_broker *hosted;   /* by rank */
+    struct hosted_broker *hosted;   /* in order of rank */
     uint32_t count;
-    uint32_t killed; /* and not yet run again: while > 0 the process continues even without brokers */
+    uint32_t
+        killed; /* brokers with 'killed': while there are any, the process continues even without running brokers */
 };
 
 /* --- brokers ------------------------------------------------------------------------------------ */
@@ -60,7 +61,7 @@ static int compare_hosted (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* NULL: the rank is not in this process. */
+/* Find a rank; NULL: the rank is not in this process. */
 static struct hosted_broker *find (const struct broker_group *c, uint32_t rank)
 {
     struct hosted_broker key = { .rank = rank };
@@ -136,7 +137,7 @@ static json_t *reload (void *arg, idt_error_t *errp)
     return broker_group_reload (h->group, errp);
 }
 
-/* Treat the broker as killed, and run it again when it has ended. */
+/* Mark the broker as killed, and run it again when it has ended. */
 static void restart (void *arg)
 {
     struct hosted_broker *h = arg;
@@ -173,7 +174,9 @@ static int make (struct hosted_broker *h, idt_error_t *errp)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
-/* The process is held until the new broker exists; without any broker it would end. */
+/* Make the broker of a rank again, and start it. It counts as killed until it is made, because the process would end
+ * without any broker.
+ */
 static void run_again (struct hosted_broker *h)
 {
     idt_error_t err;
@@ -192,8 +195,8 @@ static void run_again (struct hosted_broker *h)
     drop (h, h->exit_code << 8);
 }
 
-/* A broker that is stopped before it is up does not delay its children: they join now and look for another parent, as
- * brokers in processes of their own do.
+/* Stop or continue a broker. If it is stopped before it is up, its children need not wait for it: they join now and
+ * look for another parent, like brokers that are in other processes.
  */
 static void set_stopped (struct hosted_broker *h, bool stopped)
 {
@@ -261,7 +264,7 @@ static int make_hosted (struct broker_group *c, idt_error_t *errp)
     return 0;
 }
 
-/* Make the brokers and boot: on return 'boot' has the addresses of their parents and children. */
+/* Make the brokers and boot. On return 'boot' has the addresses of their parents and children. */
 static int boot (struct broker_group *c, idt_error_t *errp)
 {
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
@@ -332,7 +335,7 @@ void broker_group_abort (struct broker_group *c, int exit_code)
         boot_abort (c->boot, exit_code);
 }
 
-/* A broker that an order has stopped continues first, so that it can end. */
+/* If an order has stopped a broker, let it continue first, so that it can end. */
 void broker_group_stop (struct broker_group *c, const char *why)
 {
     for (uint32_t i = 0; i < c->count; i++) {
@@ -347,7 +350,9 @@ void broker_group_stop (struct broker_group *c, const char *why)
     }
 }
 
-/* A rank that the file now assigns to another host stops here. It is not run again: it would read the same file. */
+/* Take over the addresses. If the file now assigns a rank of this process to another host, the rank stops here. It is
+ * not run again, because it would read the same file.
+ */
 static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
 {
     if (!boot_knows_all (c->boot) || boot_reload (c->boot, fresh, errp) == 0)
@@ -360,7 +365,7 @@ static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t
     return errset (ESTALE);
 }
 
-/* Check all brokers before the first one changes. */
+/* Check all brokers before any of them changes. */
 static int check_reload (const struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
 {
     for (uint32_t i = 0; i < c->count; i++)

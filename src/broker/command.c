@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* command.c - the program that rank 0 runs, whose end is the end of the instance */
+/* command.c - the program that rank 0 runs; the instance ends when the program ends */
 #include "config.h"
 
 #include <assert.h>
@@ -24,9 +24,9 @@
 #include "libutil/worker.h"
 
 struct rank_command {
-    pid_t pid;             /* 0: ended */
-    int pidfd;             /* readable when the program has ended; -1: none, 'waiter' is used */
-    struct worker *waiter; /* a thread that waits for the end; NULL: not needed */
+    pid_t pid;             /* 0: the program has ended */
+    int pidfd;             /* readable when the program has ended; -1: 'waiter' is used in its place */
+    struct worker *waiter; /* a thread that waits for the end of the program; NULL: 'pidfd' is used */
     idt_watcher_t *w;
     command_f cb;
     void *arg;
@@ -34,7 +34,7 @@ struct rank_command {
 
 /* --- its end -------------------------------------------------------------------------------------- */
 
-/* Linux has pidfd_open since 5.3; a seccomp profile may refuse it. */
+/* Linux has pidfd_open since 5.3, but a seccomp profile may refuse it. */
 static int open_pidfd (pid_t pid)
 {
 #ifdef SYS_pidfd_open
@@ -44,7 +44,7 @@ static int open_pidfd (pid_t pid)
 #endif
 }
 
-/* Runs in the thread. WNOWAIT: reap () collects the exit status later. */
+/* Runs in the thread. WNOWAIT keeps the exit status for reap (). */
 static int wait_for_end (void *arg, idt_error_t *errp)
 {
     struct rank_command *c = arg;
@@ -99,7 +99,7 @@ static void free_environment (char **env)
     free (env);
 }
 
-/* Whether a variable is meant only for this process, by its launcher or by the service manager. */
+/* Whether a variable is meant for this process only, by its launcher or by the service manager. */
 static bool is_ours (const char *variable)
 {
     static const char *const names[] = { "IDTREE_URI=", "FLUX_URI=", "PMI_", "NOTIFY_SOCKET=", "WATCHDOG_" };
@@ -110,8 +110,8 @@ static bool is_ours (const char *variable)
     return false;
 }
 
-/* The environment of the program: two new strings with the URIs, then the borrowed strings of this process, except the
- * variables for which is_ours () or traces_name_task () is true.
+/* Make the environment of the program: two new strings with the URIs, then the strings of this process (borrowed),
+ * without the variables for which is_ours () or traces_name_task () is true.
  */
 static char **make_environment (const char *uri)
 {
@@ -132,9 +132,9 @@ static char **make_environment (const char *uri)
     return env;
 }
 
-/* Runs in the child. The program starts as from a shell: no signal is blocked or ignored (except signals that nohup
- * ignores), and the soft limit of descriptors is the one that the broker was started with. The broker raises its own
- * limit, and some programs do not work with a high limit.
+/* Runs in the child. The program starts as if a shell started it: no signal is blocked or ignored (except signals that
+ * nohup ignores), and its soft limit of descriptors is 'files'. The broker has raised its own soft limit, but some
+ * programs do not work with a high limit.
  */
 static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
 {
@@ -151,8 +151,8 @@ static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
     _exit (127);
 }
 
-/* Uses fork () because posix_spawn () cannot set a limit, and a temporary change of the broker's own limit would affect
- * all its threads.
+/* Start the program. posix_spawn () cannot set a limit, and changing the broker's own limit for a moment would affect
+ * all its threads, so this uses fork ().
  */
 static int spawn (struct rank_command *c, char **argv, char **env, uint64_t files)
 {
@@ -218,7 +218,7 @@ void command_destroy (struct rank_command *c)
         return;
     if (c->pid > 0)
         kill (c->pid, SIGKILL);
-    worker_destroy (c->waiter); /* the thread reads 'pid'; SIGKILL has ended its wait */
+    worker_destroy (c->waiter); /* the thread reads 'pid', and ends because SIGKILL has ended the program */
     if (c->pid > 0)
         reap (c);
     idt_watcher_destroy (c->w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* command.h - the program that rank 0 runs, whose end is the end of the instance */
+/* command.h - the program that rank 0 runs; the instance ends when the program ends */
 #ifndef BROKER_COMMAND_H
 #define BROKER_COMMAND_H
 
@@ -12,18 +12,18 @@
 
 struct rank_command;
 
-/* The program has ended with this exit code: its own, or 128 + the number of the signal that ended it. */
+/* The program has ended. 'exit_code' is its exit code, or 128 + the number of the signal that ended it. */
 typedef void (*command_f) (int exit_code, void *arg);
 
-/* Start 'argv' with IDTREE_URI and FLUX_URI set to 'uri', and with 'files' as its soft limit of descriptors (0: the
- * limit of the broker). NULL with errno set and 'errp' filled.
+/* Start 'argv'. In its environment IDTREE_URI and FLUX_URI are 'uri'. 'files' is its soft limit of descriptors (0: the
+ * same as for the broker). NULL with errno set and 'errp' filled.
  */
 struct rank_command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb,
                                      void *arg, idt_error_t *errp);
 
 void command_kill (struct rank_command *c, int signum);
 
-/* Kills the program if it still runs, and waits for its end. */
+/* If the program still runs, kill it and wait until it has ended. */
 void command_destroy (struct rank_command *c);
 
 #endif /* BROKER_COMMAND_H */

@@ -16,18 +16,18 @@
 #include "broker/conffile.h"
 #include "libutil/errprintf.h"
 
-#define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* with the final NUL */
+#define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* bytes, including the final NUL */
 
 struct conf_reader {
     struct attrs *attrs;
     const char *path;
     FILE *f;
     unsigned line;             /* number of the last line read */
-    char table[ATTR_NAME_MAX]; /* current table with its dot; "": none */
-    char *text;                /* the line, LINE_MAX_SIZE bytes */
+    char table[ATTR_NAME_MAX]; /* name of the current table, with a dot; "": no table */
+    char *text;                /* current line; LINE_MAX_SIZE bytes */
     char *at;                  /* current position in the line */
-    char *value;               /* ATTR_VALUE_MAX + 1 bytes */
-    size_t len;                /* of the value */
+    char *value;               /* current value; ATTR_VALUE_MAX + 1 bytes */
+    size_t len;                /* bytes of 'value' */
     idt_error_t why;
 };
 
@@ -38,7 +38,7 @@ static int fault (struct conf_reader *r, const char *text)
 
 /* --- lines --------------------------------------------------------------------------------------- */
 
-/* Returns 1 for a line (without its newline), 0 at the end of the file, or -1. */
+/* Read a line, without its newline. Returns 1, or 0 at the end of the file, or -1. */
 static int read_line (struct conf_reader *r)
 {
     size_t len = 0;
@@ -70,7 +70,7 @@ static bool is_over (struct conf_reader *r)
     return *r->at == '\0' || *r->at == '#';
 }
 
-/* Cut blanks off the end, in place. */
+/* Cut off blanks at the end of 's'. */
 static void trim_end (char *s)
 {
     char *end = s + strlen (s);
@@ -106,7 +106,7 @@ static int take_string (struct conf_reader *r)
     return 0;
 }
 
-/* Read one word of a list, such as a number. */
+/* Read a word of a list that has no quotes, such as a number. */
 static int take_word (struct conf_reader *r)
 {
     size_t n = strcspn (r->at, " \t\r,[]{}\"'#=");
@@ -119,7 +119,7 @@ static int take_word (struct conf_reader *r)
     return 0;
 }
 
-/* Skip blanks, comments and line ends in a list. Returns 0, or -1 at the end of the file. */
+/* Skip blanks, comments and ends of lines in a list. Returns 0, or -1 at the end of the file. */
 static int seek (struct conf_reader *r)
 {
     while (is_over (r)) {
@@ -203,7 +203,9 @@ static int take_table (struct conf_reader *r)
     return is_over (r) ? 0 : fault (r, "only a comment may follow [TABLE]");
 }
 
-/* Refuse a key that is already set: otherwise the second of two lists of hosts would silently replace the first. */
+/* Refuse a key that this file has already set. Otherwise the second of two lists of hosts would replace the first
+ * without a message.
+ */
 static int check_new (struct conf_reader *r, const char *name)
 {
     const char *origin = attr_origin (r->attrs, name);
@@ -222,7 +224,7 @@ static int take_attribute (struct conf_reader *r, const char *name, const char *
         return -1;
     if (attr_give_at (r->attrs, name, r->value, origin, &r->why) == 0)
         return 0;
-    r->line = line; /* line of the key: a list may span several lines */
+    r->line = line; /* the line of the key: the list after it may have several lines */
     return -1;
 }
 
@@ -275,7 +277,7 @@ int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp)
 
 /* --- reading again ------------------------------------------------------------------------------------- */
 
-/* Two sets of attributes, of which one is to replace the other. */
+/* One set of attributes is to replace another one. */
 struct change {
     struct attrs *now;
     struct attrs *fresh;
@@ -333,7 +335,7 @@ static void check_one (const char *name, const char *value, void *arg)
         c->rc = errsetf (c->errp, EINVAL, "%s%s%s", origin ? origin : "", origin ? ": " : "", why.text);
 }
 
-/* Other modules, loaded at the restart, may define other attributes. */
+/* Whether other modules will be loaded when the broker is started again. These may define other attributes. */
 static bool has_other_modules (struct attrs *now, struct attrs *fresh)
 {
     const char *new = attr_get (fresh, "broker.modules", NULL), *old = attr_get (now, "broker.modules", NULL);
@@ -352,13 +354,13 @@ int conffile_check (struct attrs *now, struct attrs *fresh, conffile_known_f kno
 
 /* --- taking over --------------------------------------------------------------------------------- */
 
-/* boot_reload () has already taken over the addresses of other hosts. */
+/* Whether the attribute has addresses of other hosts, which boot_reload () has already taken over. */
 static bool is_boots (const char *name)
 {
     return strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0;
 }
 
-/* Returns whether the attribute has changed. */
+/* Try to set an attribute to its new value. Returns whether the attribute has changed. */
 static bool take (struct change *c, const char *name, const char *value, int flags)
 {
     idt_error_t err = { "" };
@@ -373,7 +375,7 @@ static bool take (struct change *c, const char *name, const char *value, int fla
         return false;
     else if (attr_set (c->now, name, value, &err) == 0)
         return true;
-    log_printf (c->log, LOG_ERR, "broker", "%s", err.text); /* out of memory */
+    log_printf (c->log, LOG_ERR, "broker", "%s", err.text); /* only without memory */
     return false;
 }
 
@@ -397,7 +399,7 @@ static void take_over (const char *name, const char *value, void *arg)
     log_printf (c->log, LOG_NOTICE, "broker", changed ? "%s is now %s" : "%s=%s waits for a restart", name, value);
 }
 
-/* An attribute that came from a file, and is no longer in any, returns to its default. */
+/* If an attribute came from a file, and is no longer in any file, set it to its default. */
 static void take_back (const char *name, const char *value, void *arg)
 {
     struct change *c = arg;

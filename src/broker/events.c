@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* events.c - the events of a broker: between route/event, which decides, the overlay and clients (event.*) */
+/* events.c - the events of a broker: connects route/event, which decides, with the overlay and with clients (event.*)
+ */
 #include "config.h"
 
 #include <assert.h>
@@ -17,8 +18,8 @@
 
 /* --- between the core and its peers ------------------------------------------------------------------ */
 
-/* Publish an event (steals the reference) if its sender may do so. Rank 0 numbers the event; other ranks send it to the
- * parent.
+/* Publish an event (steals the reference) if its sender is allowed to. Rank 0 numbers the event; another rank sends it
+ * to its parent.
  */
 static void publish_new (struct broker_events *ev, idt_msg_t *msg)
 {
@@ -37,7 +38,7 @@ static void publish_new (struct broker_events *ev, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* Events from the parent are numbered and in sequence; events from any other peer are new and not yet published. */
+/* An event from the parent is numbered and in sequence. An event from another peer is new and must be published. */
 void events_take_new (struct broker_events *ev, struct peer *from, idt_msg_t *msg)
 {
     assert (ev->overlay && ev->h);
@@ -144,7 +145,7 @@ static void unsubscribe_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     subscription (arg, msg, event_unsubscribe);
 }
 
-/* Make an event from a request event.publish. NULL with errno set. */
+/* Make the event that a request event.publish describes. NULL with errno set. */
 static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int flags, const char *payload)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);

@@ -16,15 +16,16 @@
 #include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
 
-#define OUTPUT_SIZE 4096 /* bytes of one send */
+#define OUTPUT_SIZE 4096 /* bytes that are sent with one call */
 #define LINE_SIZE 96     /* longest line that is sent */
 
-/* Changes of a rank that are not sent yet. A rank that came up and then stopped is reported as both, in this order, and
- * so is a rank that stopped and continued: otherwise a program that waits for the first of the two would wait for ever.
+/* Changes of a rank that are not sent yet. If a rank came up and then stopped, both are reported, in this order. If a
+ * rank stopped and continued, both are reported, too. Otherwise a program that waits for the first of the two would
+ * wait forever.
  */
 struct news {
     enum rank_state life;   /* up or down; RANK_UNTOLD: already reported */
-    enum rank_state before; /* stopped or going, before 'pause'; RANK_UNTOLD: none */
+    enum rank_state before; /* stopped or going, the state before 'pause'; RANK_UNTOLD: there was none */
     enum rank_state pause;  /* stopped or going; RANK_UNTOLD: already reported */
     int status;
     bool queued;
@@ -39,9 +40,9 @@ struct launcher_orders {
     idt_watcher_t *r;
     idt_watcher_t *w;
     struct pmi_lines lines;
-    struct news *news; /* by index of the rank */
+    struct news *news; /* one for each broker, by its index */
     TAILQ_HEAD (, news) queue;
-    char out[OUTPUT_SIZE]; /* output that is partly sent */
+    char out[OUTPUT_SIZE]; /* output of which a part is sent */
     size_t begin, end;
 };
 
@@ -52,7 +53,7 @@ static const char *const states[] = {
     [RANK_UP] = "up", [RANK_STOPPED] = "stopped", [RANK_GOING] = "going", [RANK_DOWN] = "down"
 };
 
-/* The launcher has closed the connection. The process continues until its starter ends it. */
+/* The launcher has closed the connection. The process continues until the program that started it ends it. */
 static void give_up (struct launcher_orders *o)
 {
     idt_watcher_stop (o->r);

@@ -5,12 +5,12 @@
  *
  * They use the connection of PMI, which is free after boot, and lines in the form of PMI. The process sends:
  *     cmd=idtree_ready                          it accepts orders
- *     cmd=idtree_rank rank=R state=S status=N   S: up, stopped, going, down; N for down: a status as of wait ()
+ *     cmd=idtree_rank rank=R state=S status=N   S: up, stopped, going, down; N for down: a status like that of wait ()
  * The launcher sends no answers, but may send at any time:
- *     cmd=idtree_order rank=R order=O signal=N  O: run, kill, stop, cont, end; end: in order, as after signal N
+ *     cmd=idtree_order rank=R order=O signal=N  O: run, kill, stop, cont, end; end: stop as after signal N
  *
- * A change that is not sent yet is replaced by the next change of the same rank. A rank that came up, stopped and
- * continued is reported as each of the three. So at most three lines of a rank wait.
+ * A change that is not sent yet is replaced by the next change of the same rank, except in one case: if a rank came up,
+ * was stopped and continued, all three are reported. So at most three lines of a rank wait.
  */
 #ifndef BROKER_LAUNCHER_ORDERS_H
 #define BROKER_LAUNCHER_ORDERS_H
@@ -27,17 +27,17 @@ enum rank_state { RANK_UNTOLD, RANK_UP, RANK_STOPPED, RANK_GOING, RANK_DOWN };
 
 struct launcher_orders;
 
-/* Rank number 'rank' must carry out 'order'; 'signum' is used by ORDER_END only. */
+/* Carry out 'order' for the rank 'rank'. Only ORDER_END uses 'signum'. */
 typedef void (*order_f) (void *arg, uint32_t rank, enum order order, int signum);
 
-/* Report the brokers of this process and receive orders for them on boot_fd () of 'boot', which must live longer. NULL
- * with errno set and 'errp' filled.
+/* Report the brokers of this process and receive orders for them on boot_fd () of 'boot'. 'boot' must live longer than
+ * the returned object. NULL with errno set and 'errp' filled.
  */
 struct launcher_orders *launcher_orders_create (idt_reactor_t *r, const struct boot *boot, order_f cb, void *arg,
                                                 idt_error_t *errp);
 void launcher_orders_destroy (struct launcher_orders *o); /* NULL is fine */
 
-/* Report a change of the broker number 'i' of this process; 'status' has a meaning only for RANK_DOWN. */
+/* Report that broker number 'i' of this process is now in 'state'. 'status' has a meaning only for RANK_DOWN. */
 void launcher_orders_tell (struct launcher_orders *o, uint32_t i, enum rank_state state, int status);
 
 #endif /* BROKER_LAUNCHER_ORDERS_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lifecycle.c - the states of a broker, as a table; the actions at the begin of each state; the events that end it
+/* lifecycle.c - the states of a broker, as a table; the actions at the begin of each state; the events that end a state
  *
- * state_next () decides which state follows. All events pass through input (), except the second order to stop, which
- * leads to exit directly. So a broker never returns to an earlier state. A timer limits the states that wait for other
- * brokers: join, cleanup, shutdown.
+ * state_next () decides which state follows. All events pass through input (), except a second order to stop, which
+ * leads to state exit directly. So a broker never returns to an earlier state. A timer limits the states in which the
+ * broker waits for other brokers: join, cleanup, shutdown.
  */
 #include "config.h"
 
@@ -26,12 +26,12 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define READ_TURN_MS 2     /* between two checks whether clients have read all */
-#define READ_S 1.          /* how long the end waits for that */
-#define WAITS_S 10.        /* until a broker without join timeout reports that it waits */
-#define WAITS_ON_S 600.    /* between further reports of this kind */
-#define REFUSED_S 10.      /* from the first report of a refused broker to the second; doubled each time */
-#define REFUSED_MAX_S 600. /* longest time between two such reports */
+#define READ_TURN_MS 2     /* between two checks whether clients have read all output */
+#define READ_S 1.          /* largest time that an ending broker waits for clients to read */
+#define WAITS_S 10.        /* until a broker without a join timeout first logs that it waits */
+#define WAITS_ON_S 600.    /* between further log lines that it waits */
+#define REFUSED_S 10.      /* between the first two log lines of a refused broker; doubled each time */
+#define REFUSED_MAX_S 600. /* longest time between two log lines of a refused broker */
 
 /* --- which state follows ------------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ enum broker_exit broker_exit_of (int errnum)
 
 /* --- reports ------------------------------------------------------------------------------------------------- */
 
-/* Seconds until a broker that starts gives up, or reports what it waits for. */
+/* Seconds after which a broker that is not up gives up, or logs what it waits for. */
 static double patience (const struct lifecycle *l)
 {
     if (l->join_timeout > 0)
@@ -107,8 +107,8 @@ static void say_waits (struct lifecycle *l, const char *module)
     set_timer (l, patience (l) * 1E3);
 }
 
-/* A refused broker tries again without end, at first several times a second, at one ancestor or several. The time
- * between two log lines about this doubles, up to REFUSED_MAX_S.
+/* A refused broker tries again without end, at first several times a second, at one or several ancestors. The time
+ * between two log lines about this doubles each time, up to REFUSED_MAX_S.
  */
 static void log_refused (struct lifecycle *l)
 {
@@ -127,7 +127,7 @@ static void log_refused (struct lifecycle *l)
 
 static void input (struct lifecycle *l, enum state_input in);
 
-/* Report to the owner, and so to the launcher, that the broker is up. */
+/* Report to the owner that the broker is up. The owner reports this to the launcher. */
 static void complete (struct lifecycle *l)
 {
     l->complete = true;
@@ -179,7 +179,7 @@ static void start_command (struct lifecycle *l)
 }
 
 /* When the quorum is reached, start rank 0's command, once. If the launcher starts all ranks together and restarts
- * none, rank 0 is not up before that, and gives up after broker.join-timeout.
+ * none, rank 0 is not up before its quorum is reached, and gives up after broker.join-timeout.
  */
 static void check_complete (struct lifecycle *l)
 {
@@ -220,7 +220,7 @@ static void enter_cleanup (struct lifecycle *l)
     lifecycle_child (l);
 }
 
-/* Modules return what they hold before the broker leaves its parent. */
+/* Stop the modules before the broker leaves its parent, so that they can return their leases and subleases. */
 static void enter_shutdown (struct lifecycle *l)
 {
     modules_stop (l->conf.modules);
@@ -232,7 +232,7 @@ static void enter_shutdown (struct lifecycle *l)
         input (l, STATE_LEFT);
 }
 
-/* Requests of clients are answered before their connections end. */
+/* Answer the requests that wait, before the connections of clients end. */
 static void tell_waiting (struct lifecycle *l)
 {
     l->conf.ending (l->conf.arg);
@@ -241,8 +241,8 @@ static void tell_waiting (struct lifecycle *l)
     usock_flush (l->conf.local);
 }
 
-/* Clients of Flux stop reading when a connection has ended, and lose messages that came before. So the broker ends when
- * clients have read all output, or after READ_S. No event signals that, so a timer checks.
+/* When a connection has ended, clients of Flux stop reading, and lose messages that they have not read. So the broker
+ * ends when clients have read all output, or after READ_S. No event signals that clients have read, so a timer checks.
  */
 static void end_when_read (struct lifecycle *l)
 {
@@ -250,7 +250,7 @@ static void end_when_read (struct lifecycle *l)
         set_timer (l, READ_TURN_MS);
         return;
     }
-    tell_waiting (l); /* requests that arrived in the meantime */
+    tell_waiting (l); /* for requests that have arrived in the meantime */
     idt_watcher_stop (l->timer);
     idt_reactor_stop (l->conf.reactor);
 }
@@ -259,7 +259,7 @@ static void enter_exit (struct lifecycle *l)
 {
     tell_waiting (l);
     if (l->exit_code == 0)
-        l->conf.broker->ops->up (l->conf.broker->arg); /* a stop before the state run is not a failure */
+        l->conf.broker->ops->up (l->conf.broker->arg); /* so that a stop before state run does not count as a failure */
     end_when_read (l);
 }
 
@@ -297,7 +297,7 @@ static void give_up (struct lifecycle *l, int errnum, const char *why)
     lifecycle_begin_stop (l, "a failure");
 }
 
-/* The same, unless the broker is already up or stops. */
+/* Print a text on stderr and stop, unless the broker is already up or stopping. */
 __attribute__ ((format (printf, 3, 4))) static void cannot_start (struct lifecycle *l, int errnum, const char *fmt, ...)
 {
     char why[1024];
@@ -311,7 +311,7 @@ __attribute__ ((format (printf, 3, 4))) static void cannot_start (struct lifecyc
     give_up (l, errnum, why);
 }
 
-/* The parent refused the broker, or did not answer. */
+/* The parent has refused the broker, or has not answered. */
 static void join_failed (struct lifecycle *l, int errnum)
 {
     const char *parent = attr_get (l->conf.broker->attrs, "tbon.parent-endpoint", NULL);
@@ -389,8 +389,8 @@ void lifecycle_parent (struct lifecycle *l, bool up)
         input (l, STATE_LEFT);
 }
 
-/* EADDRINUSE (another broker serves this rank) and ESHUTDOWN end soon, so the broker keeps trying. Any other reason is
- * permanent: a broker that is joining gives up.
+/* EADDRINUSE (another broker serves this rank) and ESHUTDOWN (the parent stops) are temporary, so the broker keeps
+ * trying. All other reasons are permanent, so a broker in state join gives up.
  */
 void lifecycle_refused (struct lifecycle *l, int errnum, const char *text)
 {
@@ -411,8 +411,8 @@ void lifecycle_intruder (struct lifecycle *l, const char *text)
     give_up (l, STATE_REFUSED, text);
 }
 
-/* The leases of this broker, and all it knows of its instance, are invalid: it drops them. It is then made again and
- * waits for the right rank 0, like a host that was started before rank 0.
+/* The leases of this broker, and all that it knows of its instance, are invalid and are dropped. The owner then makes
+ * the broker again. The new broker waits for the right rank 0, as if its host was started before rank 0.
  */
 void lifecycle_wrong_instance (struct lifecycle *l, const char *text)
 {
@@ -428,10 +428,11 @@ void lifecycle_wrong_instance (struct lifecycle *l, const char *text)
 
 /* --- orders -------------------------------------------------------------------------------------------------- */
 
-/* In a configured instance each broker is started and stopped by itself; only a request stops all.
+/* In a configured instance each broker is started and stopped on its own, so a stop affects this broker only. Only the
+ * request shutdown.start stops all brokers.
  *
- * The first call does not count as the second one if the parent's stop came earlier: launchers signal all ranks at the
- * same time.
+ * Launchers signal all ranks at the same time, so the parent's order to stop may arrive before the first call. This
+ * first call then does not count as a second one.
  */
 void lifecycle_stop (struct lifecycle *l, const char *why)
 {
@@ -453,7 +454,8 @@ void lifecycle_leave (struct lifecycle *l, enum broker_exit exit, const char *wh
     lifecycle_stop (l, why);
 }
 
-/* In state join: enter state run if the parent has accepted the broker and all modules run, or give up if one failed.
+/* In state join: enter state run when the parent has accepted the broker and all modules run. Give up if a module has
+ * failed.
  */
 static void check_start (struct lifecycle *l)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lifecycle.h - the states of a broker, and what moves it from one to the next
+/* lifecycle.h - the states of a broker, and the inputs that move it from one state to the next
  *
  *     join ----joined----> run ----stop----> cleanup ----no children----> shutdown ----left----> exit
  *       `-------stop---------------------------^          (or timeout)              (or timeout)
  *
  * Brokers start from the root: a broker runs after its parent. Brokers stop from the leaves: cleanup lasts until all
- * children have left and the command has ended, shutdown until the parent has released the broker.
- * broker.shutdown-timeout limits cleanup, half of it limits shutdown.
+ * children have left and the command has ended, shutdown until the parent has released the broker. The time limit of
+ * cleanup is broker.shutdown-timeout, that of shutdown half of it.
  */
 #ifndef BROKER_LIFECYCLE_H
 #define BROKER_LIFECYCLE_H
@@ -24,32 +24,34 @@
 enum state { STATE_JOIN, STATE_RUN, STATE_CLEANUP, STATE_SHUTDOWN, STATE_EXIT };
 
 enum state_input {
-    STATE_JOINED,      /* the parent has accepted it (root: at start), and all modules run */
+    STATE_JOINED,      /* the parent has accepted the broker (rank 0: at the start), and all modules run */
     STATE_STOP,        /* a signal, a request or the parent orders a stop */
     STATE_NO_CHILDREN, /* no child is connected, and no command runs */
-    STATE_LEFT,        /* the parent has released the broker, or it has no parent */
-    STATE_TIMEOUT,     /* of cleanup or shutdown */
+    STATE_LEFT,        /* the parent has released the broker, or the broker has no parent */
+    STATE_TIMEOUT,     /* the time limit of cleanup or shutdown is over */
 };
 
-/* The state that follows 'state' on 'input'; 'state' if the input has no effect there. */
+/* The state that follows 'state' on 'input'. If the input has no effect in this state, 'state'. */
 enum state state_next (enum state state, enum state_input input);
 
 const char *state_name (enum state state); /* "join", ... */
 
-/* Exit codes of a broker that did not run. After the last two a restart does not help. */
+/* Exit codes of a broker that failed. After BROKER_EXIT_USAGE and BROKER_EXIT_STATE, starting the broker again does not
+ * help.
+ */
 enum broker_exit {
     BROKER_EXIT_FAILED = 1,
     BROKER_EXIT_USAGE = 2, /* an option or the configuration file is invalid */
     BROKER_EXIT_STATE = 3, /* the statedir cannot be used */
 };
 
-/* The exit code for the errno of broker_create () or broker_start (): BROKER_EXIT_USAGE for EINVAL and ENAMETOOLONG,
+/* The exit code for an errno of broker_create () or broker_start (): BROKER_EXIT_USAGE for EINVAL and ENAMETOOLONG,
  * BROKER_EXIT_STATE for ENOTRECOVERABLE, BROKER_EXIT_FAILED for all others.
  */
 enum broker_exit broker_exit_of (int errnum);
 
-/* Get the attribute broker.join-timeout in seconds. If it is not set, the default is 0 (wait without end) for a
- * 'patient' broker, else 60 s. Returns 0, or -1 with errno set and 'errp' filled.
+/* Get the attribute broker.join-timeout in seconds. If it is not set, the result is 0 (no limit) for a 'patient'
+ * broker, else 60 s. Returns 0, or -1 with errno set and 'errp' filled.
  */
 int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
 
@@ -59,59 +61,59 @@ struct modules;
 struct overlay;
 struct usock;
 
-/* The parts that begin or end with a state; all borrowed. */
+/* Parts of the broker that begin or end their work with a state; all borrowed. */
 struct lifecycle_conf {
     const struct broker_conf *broker;
-    idt_reactor_t *reactor; /* of the member: stopped at the end */
+    idt_reactor_t *reactor; /* of the process's member; it is stopped when the broker ends */
     struct log *log;
     struct overlay *overlay;
     struct modules *modules;
     struct usock *local;
-    void (*ending) (void *arg); /* end streams, and answer requests whose answers cannot arrive later */
+    void (*ending) (void *arg); /* end streams, and answer requests that can get no other answer later */
     void *arg;
 };
 
 struct lifecycle {
     struct lifecycle_conf conf;
     enum state state;
-    double since;                 /* CLOCK_MONOTONIC time of the begin of the state */
+    double since;                 /* CLOCK_MONOTONIC time at which the state began */
     idt_watcher_t *timer;         /* limits the time of a state */
     idt_watcher_t *quorum_timer;  /* reports missing ranks; rank 0 only */
-    struct rank_command *command; /* of rank 0; NULL: none runs */
+    struct rank_command *command; /* the command of rank 0; NULL: no command runs */
     double shutdown_timeout;      /* seconds */
     double join_timeout;          /* seconds; 0: no limit */
     struct quorum quorum;         /* of rank 0 */
-    idt_error_t start_error;      /* why it cannot start; "": no failure so far */
-    int start_errnum;             /* errno of that failure */
-    bool alone;                   /* it stops, and its subtree continues */
-    bool wrong_instance;          /* it was in the wrong one: its children start again; so does it, unless rank 0 */
-    bool told_to_stop;            /* lifecycle_stop () was called */
-    bool complete;                /* the owner was notified that it is up */
-    bool waits;                   /* it has reported that it waits for its parent */
-    bool joined;                  /* the parent has accepted it; rank 0: from the start */
-    char refusal[256];            /* reason of the last refusal by the parent; "": none */
-    double refusal_pause;         /* seconds between reports of a refusal; 0: none so far */
-    double refusal_due;           /* CLOCK_MONOTONIC time of the next report */
+    idt_error_t start_error;      /* why the broker cannot start; "": no failure so far */
+    int start_errnum;             /* errno of 'start_error' */
+    bool alone;                   /* the broker stops, but its subtree continues */
+    bool wrong_instance;  /* its tree was of the wrong instance: its children, and itself if not rank 0, start again */
+    bool told_to_stop;    /* lifecycle_stop () was called */
+    bool complete;        /* the owner was notified that the broker is up */
+    bool waits;           /* the broker has logged that it waits for its parent */
+    bool joined;          /* the parent has accepted the broker; rank 0: true from the start */
+    char refusal[256];    /* reason of the last refusal by the parent; "": none */
+    double refusal_pause; /* seconds between two log lines about a refusal; 0: no line so far */
+    double refusal_due;   /* CLOCK_MONOTONIC time of the next log line */
     int exit_code;
 };
 
-/* Read the attributes, and make the timers. 'l' is all zero, except 'since'. Copies 'conf'. Returns 0, or -1 with errno
- * set and 'errp' filled.
+/* Read the attributes, and make the timers. '*l' must be all zero, except 'since'. Copies 'conf'. Returns 0, or -1 with
+ * errno set and 'errp' filled.
  */
 int lifecycle_init (struct lifecycle *l, const struct lifecycle_conf *conf, idt_error_t *errp);
-void lifecycle_fini (struct lifecycle *l); /* kills the command; an object of zero bytes is fine, too */
+void lifecycle_fini (struct lifecycle *l); /* kills the command; an object of zero bytes is allowed */
 
 /* Begin to join the tree. */
 void lifecycle_join (struct lifecycle *l);
 
-/* Look whether the broker is up, and at rank 0 complete: call this in each turn. */
+/* Check whether the broker has started, and at rank 0 whether the quorum is reached. Call this in each turn. */
 void lifecycle_turn (struct lifecycle *l);
 
-/* The broker cannot start: it gives up in the next turn. */
+/* Record that the broker cannot start. The next turn ends the broker. */
 void lifecycle_fail (struct lifecycle *l, int errnum, const char *text);
 
-/* Begin to stop, the subtree first: by order of the parent, on request, or for a reason of the broker itself. No effect
- * if it already stops.
+/* Begin to stop; the subtree stops first. The reason may be an order of the parent, a request, or the broker itself. No
+ * effect if the broker already stops.
  */
 void lifecycle_begin_stop (struct lifecycle *l, const char *why);
 
@@ -119,12 +121,12 @@ void lifecycle_begin_stop (struct lifecycle *l, const char *why);
 void lifecycle_stop (struct lifecycle *l, const char *why);
 void lifecycle_leave (struct lifecycle *l, enum broker_exit exit, const char *why);
 
-/* A child has joined or left. In state cleanup the broker continues to stop when the last child has left and the
- * command has ended.
+/* A child has joined or left. If the state is cleanup, the last child has left and the command has ended, the next
+ * state begins.
  */
 void lifecycle_child (struct lifecycle *l);
 
-/* Reports of the overlay: see struct overlay_ops. */
+/* The overlay reports these: see struct overlay_ops. */
 void lifecycle_parent (struct lifecycle *l, bool up);
 void lifecycle_refused (struct lifecycle *l, int errnum, const char *text);
 void lifecycle_intruder (struct lifecycle *l, const char *text);

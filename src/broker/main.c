@@ -34,7 +34,7 @@
 #include "libutil/duration.h"
 #include "libutil/inherited.h"
 
-#define STATUS_SIZE 256 /* of a sentence about a broker */
+#define STATUS_SIZE 256 /* bytes of the sentence about a broker */
 
 static const char usage[] =
     "usage: idtree-broker [OPTION]... [COMMAND...]\n"
@@ -152,7 +152,8 @@ static void take_rank (struct boot_conf *boot, const char *arg, uint32_t *rank)
     boot->own_rank = rank;
 }
 
-/* Stores the value of --rank in '*rank', which must live as long as 'conf', and whether --check was given in '*check'.
+/* Read the options. The value of --rank goes to '*rank', which must live as long as 'conf'. '*check' becomes true if
+ * --check was given.
  */
 static void parse_options (struct broker_group_conf *conf, uint32_t *rank, bool *check, int argc, char **argv)
 {
@@ -201,9 +202,9 @@ static void parse_options (struct broker_group_conf *conf, uint32_t *rank, bool 
     }
 }
 
-/* Find out how to boot. A launcher takes a closed connection for a crash and kills the instance, so an error message
- * could be lost. The broker therefore gets a duplicate of the connection, and the original stays open until the process
- * ends.
+/* Find out how to boot. If the connection to a launcher is closed, the launcher takes this for a crash and kills the
+ * instance, and an error message could be lost. So the broker gets a duplicate of the connection, and the original
+ * stays open until the process ends.
  */
 static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
 {
@@ -228,7 +229,7 @@ static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
     }
 }
 
-/* Whether the directory part of 'exe' ends in 'folder'; then '*top' is the length of the path before it. */
+/* Whether the directory part of 'exe' ends in 'folder'. If so, '*top' is the length of the path before 'folder'. */
 static bool is_in (const char *exe, const char *folder, int *top)
 {
     const char *slash = strrchr (exe, '/');
@@ -241,8 +242,8 @@ static bool is_in (const char *exe, const char *folder, int *top)
 }
 
 /* A broker that runs from its build tree loads the modules of that tree; any other broker loads the installed modules.
- * The path of the program decides. A build path in the code would make the bytes of the program depend on where it was
- * built.
+ * The path of the program shows which it is. If the code contained the build path, the bytes of the program would
+ * depend on the place where it was built.
  */
 static const char *module_path (char buf[static PATH_MAX])
 {
@@ -263,9 +264,9 @@ static const char *module_path (char buf[static PATH_MAX])
 /* --- the service manager ------------------------------------------------------------------------- */
 
 /* The service manager that started this process, if any (sd_notify(3)). It is notified when the first broker here is
- * ready (struct broker_status) and when that broker stops. It gets a sentence about the state of the broker, and a sign
- * of life from the reactor twice in the time that WATCHDOG_USEC gives. The brokers do not call this object: it compares
- * their status before the reactor sleeps, and sends changes.
+ * ready (struct broker_status) and when that broker stops. It also gets a sentence about the state of the broker. Twice
+ * in the time that WATCHDOG_USEC gives, the reactor sends it a sign of life. The brokers do not call this object:
+ * before the reactor sleeps, it compares their status with the last one that it sent.
  */
 struct manager {
     struct process *process;
@@ -273,10 +274,10 @@ struct manager {
     struct broker_status told;
     bool has_told;
     bool ready;
-    idt_watcher_t *beat; /* NULL: no watchdog */
+    idt_watcher_t *beat; /* NULL: no sign of life is needed */
 };
 
-/* Whether stderr goes to the journal, according to 'journal_stream', the value of JOURNAL_STREAM. NULL: false. */
+/* Whether stderr goes to the journal. 'journal_stream' is the value of JOURNAL_STREAM; NULL: false. */
 static bool reads_stderr (const char *journal_stream)
 {
     uintmax_t dev, ino;
@@ -306,7 +307,7 @@ static const char *said_of (const struct broker_status *s)
     return "stops";
 }
 
-/* Write the sentence about the first of 'count' brokers. Returns 'buf'. */
+/* Write the sentence about the first of 'count' brokers to 'buf'. Returns 'buf'. */
 static const char *status_text (const struct broker_status *s, uint32_t count, char buf[STATUS_SIZE])
 {
     int n = snprintf (buf, STATUS_SIZE, "rank %u of %u %s", s->rank, s->size, said_of (s));
@@ -348,7 +349,7 @@ static void beat_cb (idt_watcher_t *w, int revents, void *arg)
     sd_notify (0, "WATCHDOG=1");
 }
 
-/* Does nothing if there is no service manager. Returns 0, or -1 with errno ENOMEM. */
+/* Prepare 'm'; without a service manager it then does nothing. Returns 0, or -1 with errno ENOMEM. */
 static int manager_init (struct manager *m, struct process *process, const struct broker_group *group)
 {
     const char *socket = getenv ("NOTIFY_SOCKET");
@@ -378,8 +379,8 @@ static void manager_fini (struct manager *m)
 struct signals {
     struct broker_group *group;
     int fd;
-    bool reloads; /* SIGHUP reads the configuration files again */
-    bool nohup;   /* otherwise SIGHUP is ignored */
+    bool reloads; /* on SIGHUP the configuration files are read again */
+    bool nohup;   /* without 'reloads': SIGHUP is ignored, because nohup started this process */
 };
 
 static void reload (struct broker_group *group)
@@ -427,8 +428,8 @@ static int open_signals (void)
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Raise the soft limit of descriptors to the hard limit: each connection needs one, also connections without a key.
- * Stores the old limit in '*files'.
+/* Raise the soft limit of descriptors to the hard limit, because each connection needs a descriptor, even one without a
+ * key. Stores the old limit in '*files'.
  */
 static void raise_files (uint64_t *files)
 {
@@ -450,9 +451,9 @@ static void end (struct broker_group_conf *conf, struct signals *signals)
     close (signals->fd);
 }
 
-/* Modules that the zygote opened before it forked this process (zygote.h), so that they are already mapped. The process
- * closes them after its brokers have loaded theirs. Otherwise an unloaded module would stay mapped, and its next
- * version could not be loaded.
+/* Modules that the zygote opened before it forked this process (zygote.h), so that they are already mapped. After the
+ * brokers have loaded their modules, the process closes these handles. Otherwise an unloaded module would stay mapped,
+ * and its next version could not be loaded.
  */
 #define OPENED_MAX 8
 
@@ -482,8 +483,8 @@ static void close_modules (struct opened *o)
 
 /* --- check --------------------------------------------------------------------------------------- */
 
-/* Attributes of the place and the other brokers of the instance. --check leaves these out of the trial, in which one
- * broker runs alone.
+/* Whether an attribute describes the place of a broker or the other brokers of the instance. --check does not give such
+ * attributes to the trial, in which one broker runs alone.
  */
 static bool is_of_place (const char *name)
 {
@@ -509,7 +510,7 @@ static void give_to_trial (const char *name, const char *value, void *arg)
         die (BROKER_EXIT_USAGE, err.text);
 }
 
-/* Check the description of the instance. Returns its number of brokers. */
+/* Check the description of the instance. Returns the number of brokers. */
 static uint32_t check_others (const struct boot_conf *conf)
 {
     const char *topology = attr_get (conf->attrs, "tbon.topo", NULL);
@@ -527,9 +528,7 @@ static uint32_t check_others (const struct boot_conf *conf)
     return size;
 }
 
-/* Prepare the trial of --check: a single broker, in a temporary folder, reads all attributes, and its modules read
- * theirs.
- */
+/* Prepare the trial of --check: a single broker, in a temporary folder, reads all attributes, and so do its modules. */
 static void prepare_check (struct broker_group_conf *conf, uint32_t *size)
 {
     static char *command[] = { "true", NULL };
@@ -564,7 +563,7 @@ static void tell_checked (const char *path, uint32_t size)
 
 static int run (int argc, char **argv, struct opened *opened)
 {
-    uint64_t inherited = plan_files_open (3); /* before this process opens any */
+    uint64_t inherited = plan_files_open (3); /* before this process opens any file */
     struct broker_group_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
     struct manager manager;

@@ -50,7 +50,7 @@ static int use (struct place *p, const char *path, idt_error_t *errp)
     return 0;
 }
 
-/* Extend the permissions, so that users who may connect can enter the folder. */
+/* Add the permissions that users who may connect need, to enter the folder. */
 static int permit (const struct place *p, mode_t mode, idt_error_t *errp)
 {
     struct stat st;
@@ -90,8 +90,8 @@ static bool usable (const struct ifaddrs *ifa, int family)
            && !(ifa->ifa_flags & IFF_LOOPBACK);
 }
 
-/* Find an address of that family at which other hosts can reach this host: the address of the first interface that is
- * up and not the loopback.
+/* Find an address of 'family' at which other hosts can reach this host: an address of the first interface that is up
+ * and is not the loopback.
  */
 static bool find_address (const struct ifaddrs *list, int family, char address[RESOLVER_TEXT])
 {
@@ -101,7 +101,8 @@ static bool find_address (const struct ifaddrs *list, int family, char address[R
     return false;
 }
 
-/* The port of an endpoint for "all addresses", in the usual notations and in the one of libzmq; NULL: a single address.
+/* The port of an endpoint that means all addresses of the host, in the usual notations and in that of libzmq. NULL: the
+ * endpoint has a single address.
  */
 static const char *wildcard_port (const char *endpoint)
 {
@@ -113,7 +114,9 @@ static const char *wildcard_port (const char *endpoint)
     return NULL;
 }
 
-/* A socket that listens on all IPv4 addresses may not listen on IPv6 addresses. */
+/* Find an address of this host. 'any_family' is false for a socket that listens on all IPv4 addresses, because it may
+ * not listen on IPv6 addresses.
+ */
 static void find_own_address (const struct boot *boot, bool any_family, char address[RESOLVER_TEXT])
 {
     struct ifaddrs *list = NULL;

@@ -3,8 +3,9 @@
 
 /* process.c - the objects that all brokers of a process share
  *
- * In each loop of the reactor, descriptors and timers call back, which wakes members. Then prepare_cb () gives turns to
- * awake members, in the order in which they woke, until no member is awake or TURN_US is over.
+ * In each iteration of the reactor's loop, descriptors and timers call back, which wakes members. Then prepare_cb ()
+ * gives turns to the members that are awake, in the order in which they woke, until no member is awake or TURN_US is
+ * over.
  */
 #include "config.h"
 
@@ -22,7 +23,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define SOCKETS 16 /* ZeroMQ sockets of a member: two to ancestors, two for children, each with a monitor; doubled */
+#define SOCKETS 16 /* ZeroMQ sockets of a member: 2 to ancestors, 2 for children, each with a monitor; doubled */
 #define TURN_US 50 /* time for turns before the reactor polls its descriptors again */
 
 struct member {
@@ -33,23 +34,23 @@ struct member {
     bool awake;
     bool paused;
     bool ended;
-    bool told;                 /* its owner was notified of its end */
-    TAILQ_ENTRY (member) link; /* in 'awake', or in 'ended' until its owner is notified */
+    bool told;                 /* the owner was notified that the member has ended */
+    TAILQ_ENTRY (member) link; /* in 'awake', or in 'ended' until the owner is notified */
     char name[];
 };
 
 struct process {
     struct process_parts parts;
     idt_reactor_t *reactor;
-    struct zpoll *zpoll; /* for 'zap' */
+    struct zpoll *zpoll; /* serves 'zap' */
     size_t expected;     /* announced number of members */
     struct zap *zap;
     zhashx_t *members; /* by name */
-    size_t running;    /* members that have not ended, plus 1 while held */
+    size_t running;    /* members that have not ended; one more while 'held' */
     bool held;
     TAILQ_HEAD (, member) awake;
-    TAILQ_HEAD (, member) ended; /* members whose owners are not notified yet */
-    void (*watch) (void *arg);   /* may be NULL */
+    TAILQ_HEAD (, member) ended; /* members that have ended and whose owners are not notified yet */
+    void (*watch) (void *arg);   /* function of process_watch (); may be NULL */
     void *watch_arg;
     idt_watcher_t *prepare;
     idt_watcher_t *idle; /* active while a member has work left */
@@ -122,7 +123,7 @@ static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *u
     return m && !m->ended && m->ops->admit (m->arg, key, user, size);
 }
 
-/* The largest number of sockets of 'members'. Each socket needs a descriptor. ZeroMQ allocates memory for the largest
+/* The largest number of sockets that 'members' need. Each socket needs a descriptor. ZeroMQ allocates memory for this
  * number in advance, so the number is no larger than necessary.
  */
 static int most_sockets (void *zctx, size_t members)
@@ -135,7 +136,7 @@ static int most_sockets (void *zctx, size_t members)
     return (int)(most < ZMQ_MAX_SOCKETS_DFLT ? ZMQ_MAX_SOCKETS_DFLT : most < max ? most : max);
 }
 
-/* The handler of keys must exist before the first socket that uses it. */
+/* Make the context of ZeroMQ and the handler of keys, before the first socket that needs the handler. */
 static int open_zmq (struct process *p)
 {
     if (!(p->parts.zctx = zmq_ctx_new ()))
@@ -242,8 +243,8 @@ static void *end_at_once (void *arg)
     return NULL;
 }
 
-/* Check that threads can be made: if not, libzmq aborts with a line of its source code as message. glibc uses clone3
- * since 2.34, and falls back only on ENOSYS; old seccomp profiles answer EPERM.
+/* Check that threads can be made. If not, libzmq would abort, and print only a line of its source code. glibc uses
+ * clone3 since 2.34, and uses clone in its place only if the error is ENOSYS; but old seccomp profiles answer EPERM.
  */
 static int check_threads (idt_error_t *errp)
 {

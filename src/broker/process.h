@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* process.h - what the brokers of one process share: the reactor, ZeroMQ, a thread for modules, and turns
+/* process.h - the parts that the brokers of one process share: the reactor, ZeroMQ, a thread for modules. It also gives
+ * the brokers turns.
  *
- * A broker is a member. It gets a turn when a watcher of its reactor (a view of the one loop) has fired, or member_wake
- * () was called. Members without events use no time.
+ * A broker is a member of the process. It gets a turn after a watcher of its reactor (a view of the process's loop) has
+ * fired, or after member_wake (). Members without events use no time.
  */
 #ifndef BROKER_PROCESS_H
 #define BROKER_PROCESS_H
@@ -25,10 +26,10 @@ struct shared;
 struct usocks;
 
 struct member_ops {
-    /* Do the work that is due, or part of it if there is much. Returns whether work is left. */
+    /* Do the work that is due. If there is much, do a part of it. Returns whether work is left. */
     bool (*turn) (void *arg);
-    /* Whether the owner of a key may connect to a socket with this member's ZAP domain. Stores a name for the
-     * connection in 'user'.
+    /* Whether the owner of a key may connect to a socket with this member's ZAP domain. If so, 'user' gets a name for
+     * the connection.
      */
     bool (*admit) (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);
     /* The member has ended, and none of its callbacks runs: it may be destroyed. May be NULL. */
@@ -37,43 +38,44 @@ struct member_ops {
 
 /* The parts that members use. */
 struct process_parts {
-    void *zctx;            /* of ZeroMQ; NULL before the first member */
+    void *zctx;            /* context of ZeroMQ; NULL before the first member */
     struct shared *shared; /* the thread that modules share */
-    struct inside *inside; /* brokers that are reached in memory */
+    struct inside *inside; /* queues to brokers of this process */
     struct usocks *usocks; /* sockets for local clients */
 };
 
 struct process *process_create (idt_error_t *errp); /* NULL with errno set and 'errp' filled */
-void process_destroy (struct process *p);           /* without members; NULL is fine */
+void process_destroy (struct process *p);           /* all members must have been destroyed; NULL is fine */
 
-idt_reactor_t *process_reactor (struct process *p); /* the loop itself, for watchers that belong to no broker */
+idt_reactor_t *process_reactor (struct process *p); /* the loop of the process, for watchers that belong to no broker */
 const struct process_parts *process_parts (const struct process *p);
 
-/* Announce how many members there will be. Call this before the first member is made, if they are many. */
+/* Announce how many members there will be. If they are many, call this before the first member is made. */
 void process_expect (struct process *p, size_t members);
 
 /* Run until all members have ended. Returns 0, or -1 with errno set if the reactor failed. */
 int process_run (struct process *p);
 
-/* Call 'cb' after each round of turns, before the reactor sleeps, and when process_run () ends: it can compare states.
- * NULL: no callback.
+/* Call 'cb' after each round of turns, before the reactor sleeps, and at the end of process_run (), for example to
+ * compare states. NULL: call no function.
  */
 void process_watch (struct process *p, void (*cb) (void *arg), void *arg);
 
 /* While held, process_run () continues even without members. */
 void process_hold (struct process *p, bool held);
 
-/* 'name' is the ZAP domain of the member, unique in the process, and is copied; 'ops' is borrowed. NULL with errno set.
+/* Make a member. 'name' is the ZAP domain of the member; it must be unique in the process, and is copied. 'ops' is
+ * borrowed. NULL with errno set.
  */
 struct member *member_create (struct process *p, const char *name, const struct member_ops *ops, void *arg);
-void member_destroy (struct member *m); /* after its watchers; NULL is fine */
+void member_destroy (struct member *m); /* after the watchers of the member; NULL is fine */
 
 /* The reactor of a member. idt_reactor_stop () ends the member: it gets no further turn, and process_run () does not
  * wait for it.
  */
 idt_reactor_t *member_reactor (struct member *m);
 
-/* A paused member gets no turns and no callbacks, like a stopped process. */
+/* Pause a member, or let it continue. A paused member gets no turns and no callbacks, like a stopped process. */
 void member_pause (struct member *m, bool paused);
 
 /* Give the member a turn before the reactor sleeps. */

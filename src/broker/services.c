@@ -22,12 +22,12 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define MAX_SERVICES 64 /* of one client or module */
+#define MAX_SERVICES 64 /* largest number of services that one client or module may add */
 
 struct services {
     struct services_conf conf;
-    struct msglist *shutdown_streams; /* requests shutdown.start that wait for the end */
-    struct upcalls ups;               /* requests of clients that were sent on to rank 0 */
+    struct msglist *shutdown_streams; /* streaming requests shutdown.start, which wait for the end of the broker */
+    struct upcalls ups;               /* requests that this broker sends to rank 0 for clients */
 };
 
 /* --- attributes that describe the broker ---------------------------------------------------------------- */
@@ -44,7 +44,7 @@ __attribute__ ((format (printf, 4, 5))) static int define (struct attrs *attrs, 
     return attr_define (attrs, name, value, ATTR_IMMUTABLE, errp);
 }
 
-/* The list of hosts is made on request: get_hostlist (). */
+/* Define the attributes, except the value of hostlist: get_hostlist () makes the list when it is requested. */
 static int define_facts (const struct services_conf *conf, idt_error_t *errp)
 {
     const struct boot *boot = conf->broker->boot;
@@ -89,7 +89,9 @@ static void hostlist_cb (idt_future_t *f, void *arg)
     upcall_destroy (up);
 }
 
-/* The list of hosts is long and seldom requested, so it is made, or fetched from rank 0, on request. */
+/* The list of hosts is long and is seldom requested. So it is made only when it is requested, or fetched from rank 0 if
+ * this rank does not have it.
+ */
 static void get_hostlist (struct services *s, const idt_msg_t *msg)
 {
     char *text = s->conf.broker->boot->hosts ? hostlist_text (s->conf.broker->boot->hosts) : NULL;
@@ -186,9 +188,9 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- config ----------------------------------------------------------------------------------------- */
 
-/* For services without statistics, as for modules without a handler of their own; and for config.get: clients of Flux
- * read the configuration for optional behaviour (flux shutdown: whether to clean up a content store, which idtree does
- * not have), and fail without an answer. idtree is configured only by attributes.
+/* Answer {}. This is for services without statistics, like modules without a handler of their own, and for config.get.
+ * Clients of Flux read the configuration for optional behaviour (flux shutdown: whether to clean up a content store,
+ * which idtree does not have), and fail without an answer. idtree is configured only by attributes.
  */
 static void empty_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -285,7 +287,7 @@ static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                       clock_s (CLOCK_MONOTONIC) - s->conf.life->since);
 }
 
-/* A streaming request gets its end when the broker ends. */
+/* Stop the broker. A streaming request is answered when the broker ends, any other request immediately. */
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct services *s = arg;

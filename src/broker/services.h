@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* services.h - the broker's own services: attr, config, service, state-machine, shutdown, and broker.stats-get; and the
- * attributes that describe the broker
+/* services.h - the broker's own services attr, config, service, state-machine, shutdown, and the request
+ * broker.stats-get; and the attributes that describe the broker
  */
 #ifndef BROKER_SERVICES_H
 #define BROKER_SERVICES_H
@@ -21,12 +21,12 @@ struct services_conf {
     struct lifecycle *life;
 };
 
-/* Define the attributes, and serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with
- * errno set and 'errp' filled.
+/* Define the attributes, and answer requests on 'h', the broker's own handle. Copies 'conf'; its pointers are borrowed.
+ * NULL with errno set and 'errp' filled.
  */
 struct services *services_create (const struct services_conf *conf, idt_error_t *errp);
 
-/* The broker ends: streams that follow the shutdown end, and requests that wait for rank 0 fail. NULL is fine. */
+/* The broker ends: streams of shutdown.start end, and requests that wait for an answer of rank 0 fail. NULL is fine. */
 void services_stop (struct services *s);
 void services_destroy (struct services *s); /* NULL is fine */
 

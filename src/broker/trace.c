@@ -3,9 +3,9 @@
 
 /* trace.c - sends the messages that pass this broker to clients that trace them
  *
- * The router shows messages only while there is a tracer. Lines are sent like all responses of the broker's own
- * services, which wait until the next turn, because the router is not called from inside itself. The lines are not
- * traced.
+ * The router shows messages only while there is a tracer. Lines are responses of the broker's own services. Like all of
+ * these they wait until the next turn, because the router must not be called while it handles a message. Lines
+ * themselves are not traced.
  */
 #include "config.h"
 
@@ -31,7 +31,7 @@
 struct tracer {
     LIST_ENTRY (tracer) link;
     const idt_msg_t *request;
-    json_t *options; /* its payload, which owns the strings */
+    json_t *options; /* payload of the request, which owns the strings */
     const char *glob;
     json_t *names; /* NULL: all */
     unsigned peers;
@@ -39,11 +39,11 @@ struct tracer {
     int64_t nodeid;
     int64_t id;
     bool full;
-    bool of_modules; /* "rx" means received by a module */
+    bool of_modules; /* as a module sees it: "rx" means that a module received the message */
     bool paced;      /* the client reports what it has read */
     uint64_t window;
-    uint64_t unread; /* bytes */
-    uint64_t lost;   /* lost lines that were not reported yet */
+    uint64_t unread; /* bytes of lines that are not known to be read */
+    uint64_t lost;   /* number of lost lines that are not reported yet */
 };
 
 struct trace {
@@ -53,7 +53,7 @@ struct trace {
     unsigned count;
 };
 
-/* A message, as the tracers see it. */
+/* A message of which tracers may get a line. */
 struct seen {
     enum router_way way;
     const struct peer *peer;
@@ -154,7 +154,8 @@ static json_t *describe (const struct tracer *t, const struct seen *s)
     return o;
 }
 
-/* Send a line (stolen; NULL: out of memory). Returns whether it fits into the window. */
+/* Send a line (stolen; NULL: there was no memory for it). Returns whether it was sent, because it fits into the window.
+ */
 static bool tell_new (struct trace *tr, struct tracer *t, json_t *line)
 {
     char *text = line ? json_dumps (line, JSON_COMPACT) : NULL;
@@ -169,7 +170,7 @@ static bool tell_new (struct trace *tr, struct tracer *t, json_t *line)
     return fits;
 }
 
-/* Report lost lines. Returns whether further lines may be sent. */
+/* Report lost lines, if any. Returns whether further lines may be sent. */
 static bool tell_lost (struct trace *tr, struct tracer *t)
 {
     if (t->lost > 0 && t->paced
@@ -221,7 +222,7 @@ static void tracer_destroy (struct trace *tr, struct tracer *t)
     free (t);
 }
 
-/* Returns 0, or -1: one is unknown. */
+/* Returns 0, or -1 if a name is unknown. */
 static int read_peers (json_t *peers, unsigned *mask)
 {
     size_t i;
@@ -243,7 +244,7 @@ static int read_peers (json_t *peers, unsigned *mask)
     return 0;
 }
 
-/* Returns 0, or -1: not all are strings. */
+/* Returns 0, or -1 if not all names are strings. */
 static int read_names (json_t *names, json_t **kept)
 {
     size_t i;
@@ -285,7 +286,7 @@ static int read_options (struct tracer *t, const idt_msg_t *msg, idt_error_t *er
     return 0;
 }
 
-/* Limit the peers to the kind that the topic of the stream names. */
+/* Limit the peers to the kinds that belong to the topic of the stream. */
 static void narrow (struct tracer *t)
 {
     const char *topic = idt_msg_topic (t->request);

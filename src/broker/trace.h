@@ -4,15 +4,16 @@
 /* trace.h - sends the messages that pass this broker to clients that trace them (doc/design/trace.md)
  *
  *     broker.trace   stream: messages that peers send to the broker and get from it
- *     module.trace   the same for modules only, in the form of Flux's clients
- *     overlay.trace  the same for links only, in the form of Flux's clients
+ *     module.trace   the same, only messages of modules, in the form that Flux's clients expect
+ *     overlay.trace  the same, only messages of links, in the form that Flux's clients expect
  *
  * All members of the request are optional:
  *
  *     {"typemask": i,     enum idt_msgtype bits; default: all
- *      "topic_glob": s,   as fnmatch (3); default: all. A control message has the topic "heartbeat 0": type and status
- *      "full": b,         with payloads and error texts; default: without
- *      "names": [s],      of modules ("broker": its own services); none or empty: all
+ *      "topic_glob": s,   as in fnmatch (3); default: all. The topic of a control message is its type and its
+ *                         status, such as "heartbeat 0"
+ *      "full": b,         with payloads and error texts; default: without these
+ *      "names": [s],      names of modules ("broker": its own services); not set or empty: all
  *      "nodeid": i,       rank at the other end of a link; -1: all
  *      "peers": [s],      "client", "module", "broker", "absent" (a handover that waits for its module), "child",
  *                         "parent"; default: all that the service shows
@@ -24,14 +25,15 @@
  *     {"timestamp": f, "prefix": "rx" | "tx", "peer": s, "name": s, "rank": i, "type": i, "topic": s,
  *      "payload_size": i, "errnum": i, "errstr": s, "payload": any, "data": s}
  *
- * "prefix" is the direction as seen by the broker (rx: from the peer), in module.trace as seen by the module. "name" is
- * the name of a module or the UUID of a client. "rank" is -1 except for links. "payload" is JSON of up to
+ * "prefix" is the direction as the broker sees it (rx: from the peer), but in module.trace as the module sees it.
+ * "name" is the name of a module or the UUID of another peer. "rank" is -1 except for links. "payload" is JSON of up to
  * TRACE_PAYLOAD_MAX bytes; of any other payload "data" has the first TRACE_DATA_MAX bytes in hexadecimal digits.
  *
  * A client with a window reports the bytes that it has read: broker.trace-more {"id": i, "bytes": i}. Lines that do not
- * fit into the window are lost. {"timestamp": f, "lost": n} reports their number to that client, before the next line
- * or after that message. A client without a window (Flux's clients) may get TRACE_WINDOW bytes between two turns of the
- * broker after which no message waits; its lost lines are not reported.
+ * fit into the window are lost. Before the next line, or after broker.trace-more, that client gets {"timestamp": f,
+ * "lost": n} with the number of lost lines. A client without a window (Flux's clients) may get TRACE_WINDOW bytes of
+ * lines, counted anew after each turn of the broker in which no message is left waiting. Its lost lines are not
+ * reported.
  *
  * Errors: EPROTO, ENOSPC (TRACE_MAX streams).
  */
@@ -57,7 +59,7 @@ void trace_destroy (struct trace *t); /* NULL is fine */
 /* Remove the streams of the client that sent this disconnect message. */
 void trace_disconnect (struct trace *t, const idt_msg_t *msg);
 
-/* Called after a turn of the broker in which no message is left waiting. */
+/* Call this after a turn of the broker in which no message is left waiting. */
 void trace_turn (struct trace *t);
 
 #endif /* BROKER_TRACE_H */

@@ -3,8 +3,8 @@
 
 /* reduction.c - decides which ranks are asked for the figures of a subtree, and adds up the answers
  *
- * A parent whose children must be asked is on a stack, with the index of the next child. So memory grows only with the
- * number of lost ranks.
+ * A stack has the parents whose children must be asked from here, each with the index of the next child. So memory
+ * grows only with the number of ranks that cannot be reached or do not know the request.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ struct reduction {
     struct reduction_conf conf;
     struct metrics *metrics;
     double deadline_ms;
-    uint32_t asked; /* without an answer so far */
+    uint32_t asked; /* ranks that have not answered yet */
     struct family *families;
     size_t nfamilies, room;
 };
@@ -42,7 +42,7 @@ static void mark_all (struct reduction *s, uint32_t rank, const char *status)
         mark_all (s, topo_child (topo, rank, i), status);
 }
 
-/* Without memory for the stack the children count as silent. */
+/* The children of 'parent' must be asked from here. If there is no memory for the stack, they count as silent. */
 static void add_family (struct reduction *s, uint32_t parent)
 {
     size_t room = s->room ? 2 * s->room : 4;
@@ -75,7 +75,7 @@ static void give_up (struct reduction *s, uint32_t rank, int errnum)
         in_its_stead (s, rank, s->conf.ops->status (s->conf.arg, rank));
         break;
     case ENOSYS:
-    case EPERM: /* an old broker takes an unknown request for one of the owner */
+    case EPERM: /* an old broker reserves unknown requests for the instance owner */
         in_its_stead (s, rank, "older");
         break;
     case ETIMEDOUT:
@@ -122,7 +122,7 @@ void reduction_turn (struct reduction *s, double now_ms)
 
         if (f->next == topo_child_count (s->conf.topo, f->parent))
             s->nfamilies--;
-        ask (s, rank, now_ms); /* may add a family */
+        ask (s, rank, now_ms); /* may push onto the stack */
     }
     assert (s->asked <= REDUCTION_WINDOW);
 }

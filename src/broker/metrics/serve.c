@@ -3,8 +3,8 @@
 
 /* serve.c - metrics.get: the figures of a subtree, as one report
  *
- * For a request the modules of this rank and its children are asked at the same time. The request is answered when all
- * have answered or were given up, at its deadline at the latest.
+ * For a request, the modules of this rank and the children of this rank are asked at the same time. When all of these
+ * have answered or were given up, the request is answered, at its deadline at the latest.
  */
 #include "config.h"
 
@@ -40,14 +40,14 @@ struct metrics_request {
     bool brief;
     bool is_root; /* this rank is the root of the requested subtree */
     struct reduction *reduction;
-    struct upcalls ups;     /* requests to children, by rank */
-    struct upcalls modules; /* requests to modules of this rank, by their index in 'asked' */
+    struct upcalls ups;     /* requests to other ranks; the tag is the rank */
+    struct upcalls modules; /* requests to modules of this rank; the tag is the index in 'asked' */
 };
 
 struct metrics_service {
     struct metrics_service_conf conf;
     LIST_HEAD (, metrics_request) requests;
-    struct quota quota; /* for 'requests' */
+    struct quota quota; /* limits 'requests' */
     bool stopped;
 };
 
@@ -112,7 +112,9 @@ static void child_cb (idt_future_t *f, void *arg)
     finish_if_over (r);
 }
 
-/* The root of the subtree reports all names itself, so its descendants may leave out sums that are 0. */
+/* The root of the subtree itself reports all names. So if this rank is the root, its descendants leave out sums that
+ * are 0.
+ */
 static int ask_child (void *arg, uint32_t rank, double timeout_ms)
 {
     struct metrics_request *r = arg;
@@ -135,7 +137,9 @@ static const char *status_of (void *arg, uint32_t rank)
     return status && strcmp (status, "offline") == 0 ? status : "lost";
 }
 
-/* A leaf without modules to ask has sent its whole answer, its status, to its parent already. */
+/* If a rank is a leaf, and no module must be asked there, its whole answer is its status, which it has already reported
+ * to its parent.
+ */
 static const char *known_of (void *arg, uint32_t rank)
 {
     const struct metrics_request *r = arg;
@@ -198,7 +202,7 @@ static void put_events (const struct metrics_service_conf *conf, struct metrics 
 
 /* --- the figures of the process --------------------------------------------------------------------- */
 
-/* 0: cannot be read. */
+/* The resident memory of the process; 0: it cannot be read. */
 static uint64_t resident_bytes (void)
 {
     FILE *f = fopen ("/proc/self/statm", "re");
@@ -248,8 +252,8 @@ static void put_own (const struct metrics_service_conf *conf, struct metrics *m)
 
 /* --- this rank ------------------------------------------------------------------------------------------ */
 
-/* A malformed report is ignored. A module without figures is not asked again, or not before it gets a message: most
- * ranks have unused modules, and a request to a module in a thread is the most expensive part.
+/* A module has answered. A malformed report is ignored. A module without figures is not asked again, or not before it
+ * gets a message, because most ranks have unused modules, and asking a module in a thread takes most of the time.
  */
 static void module_cb (idt_future_t *f, void *arg)
 {
@@ -344,7 +348,7 @@ static int check (const struct metrics_service *all, const idt_msg_t *msg, const
     return 0;
 }
 
-/* The caller has reserved its place in the quota. */
+/* Serve a request. The caller has taken its place in the quota. */
 static void begin (struct metrics_service *all, const idt_msg_t *msg, const struct wants *w)
 {
     struct metrics_request *r = request_create (all, msg);
@@ -434,7 +438,7 @@ void metrics_service_stop (struct metrics_service *all)
     }
 }
 
-/* At this time no requester can get an answer. */
+/* Called when requests can no longer be answered. */
 void metrics_service_destroy (struct metrics_service *all)
 {
     struct metrics_request *r;

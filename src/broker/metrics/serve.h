@@ -6,19 +6,19 @@
  * All members of the request are optional:
  *
  *     {"rank": i,         root of the subtree; default: this rank
- *      "timeout_ms": i,   for the answer, default 10000; a rank without an answer by then is "no answer"
+ *      "timeout_ms": i,   time for the answer, default 10000; a rank that has not answered by then is "no answer"
  *      "services": [s],   modules that are asked, default all; figures of the broker itself are always included,
  *                         except with "states"
  *      "states": b,       only sets of ranks
- *      "alone": b,        the rank without its descendants
+ *      "alone": b,        only the rank, without its descendants
  *      "brief": b}        without sums that are 0
  *
  * A module gets the request NAME.metrics {"states": b, "brief": b} and answers with a report. A module that answers {},
- * or that is of an earlier version and does not know the request, has no figures; after {} it is not asked again until
- * it is unloaded. A module that answers {"quiet": true} has only zeros, and is not asked for a brief report again
- * before it gets another message. A module that does not answer in time is in the set "silent_modules".
+ * or that is of an earlier version and does not know the request, has no figures. A module that has answered {} is not
+ * asked again until it is unloaded. A module that answers {"quiet": true} has only zeros, and is not asked for a brief
+ * report again before it gets another message. A module that does not answer in time is in the set "silent_modules".
  *
- * The answer has each rank of the subtree once in the set "status" (reduction.h). Errors:
+ * In the answer each rank of the subtree is once in the set "status" (reduction.h). Errors:
  *   EINVAL        no such rank
  *   EPROTO        malformed
  *   EAGAIN        too many requests are being served: QUOTA_SURVEYS
@@ -42,7 +42,7 @@ struct metrics_service_conf {
     idt_t *h; /* the broker's own */
     const struct topo *topo;
     uint32_t rank;
-    bool for_process; /* it reports the figures of its process, for all brokers there */
+    bool for_process; /* report the figures of the process, which has several brokers, with this rank */
     struct overlay *overlay;
     struct modules *modules;
     struct router *router;
@@ -53,7 +53,9 @@ struct metrics_service_conf {
 /* Serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with errno set. */
 struct metrics_service *metrics_service_create (const struct metrics_service_conf *conf);
 
-/* The broker ends: pending requests fail with EHOSTUNREACH, and new ones are refused. NULL is fine. */
+/* metrics_service_stop (): the broker ends. Pending requests fail with EHOSTUNREACH, and new ones are refused. NULL is
+ * fine.
+ */
 void metrics_service_stop (struct metrics_service *all);
 void metrics_service_destroy (struct metrics_service *all);
 
