@@ -179,7 +179,8 @@ static void test_long (idt_t *h)
         "a request whose JSON text exceeds broker.max-json fails with EMSGSIZE at modules on the broker's reactor");
     ok (ask_values (h, "broker.ping", 2000) == 0 && ask_values (h, "broker.ping", 3000) == EMSGSIZE
             && ask_values (h, "inlined.ping", 3000) == EMSGSIZE && ask_values (h, "echo.ping", 100000) == 0,
-        "a request with too many JSON values fails with EMSGSIZE at modules on the broker's reactor, because parsing a value takes as long as parsing many bytes");
+        "a request with too many JSON values fails with EMSGSIZE at modules on the broker's reactor, because "
+        "parsing a value takes as long as parsing many bytes");
     ok (ask (h, "echo.ping", text) == 0, "a module in a thread accepts a JSON text with many values");
     ask (h, "module.remove", "{\"name\":\"inlined\"}");
     ask (h, "module.remove", "{\"name\":\"echo\"}");
@@ -200,7 +201,8 @@ static void test_waiting_thread (idt_t *h)
     for (int i = 0; i < N; i++)
         f[i] = idt_rpc (h, "echo.echo", "{}", IDT_NODEID_ANY, 0);
     ok (idt_rpc_get_unpack (asks, "{s:i}", "errnum", &errnum) == 0 && errnum == 0,
-        "a module that waits for a response in its handler gets the response, no matter how many requests arrive meanwhile");
+        "a module that waits for a response in its handler gets the response, no matter how many requests arrive "
+        "meanwhile");
     for (int i = 0; i < N; i++) {
         answered += idt_rpc_get (f[i], NULL) == 0;
         idt_future_destroy (f[i]);

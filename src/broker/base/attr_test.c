@@ -279,7 +279,8 @@ static void test_blamed (void)
         "attr_blamed () finds the attribute at the beginning of an error text, and returns the line that set it");
     ok (!*attr_blamed (a, "z=7: bad") && !*attr_blamed (a, "x=6: bad") && !*attr_blamed (a, "x is bad")
             && !*attr_blamed (a, ""),
-        "attr_blamed () returns no line for an attribute that no file set, or that has another value than the error text");
+        "attr_blamed () returns no line for an attribute that no file set, or that has another value than the error "
+        "text");
     attrs_destroy (a);
 }
 

@@ -123,7 +123,8 @@ static void test_whole (void)
     struct found f = look_at (p, t);
 
     ok (f.sound && f.most <= 6 && f.cross <= 4,
-        "a subtree with a quarter more ranks than the share stays in one process: at most %u in one process, %u links between processes",
+        "a subtree with a quarter more ranks than the share stays in one process: at most %u in one process, %u "
+        "links between processes",
         f.most, f.cross);
     plan_destroy (p);
     topo_destroy (t);

@@ -333,8 +333,8 @@ static void test_random_custom (void)
         topo_destroy (t);
         free (parent);
     }
-    ok (good,
-        "topology custom: a file can describe a tree of each size up to 130, also with parents whose ranks are above their children's");
+    ok (good, "topology custom: a file can describe a tree of each size up to 130, also with parents whose ranks are "
+              "above their children's");
 }
 
 /* The largest table that a file can describe. */

@@ -141,7 +141,8 @@ static void test_launchers (void)
         ok (refused (maybe[i], "maybe others", "auto", ENV ((char *)maybe[i]))
                 && is ("single", "auto", ENV ((char *)maybe[i], "PMI_SIZE=1"))
                 && is ("single", "single", ENV ((char *)maybe[i])),
-            "%s in the environment means that other tasks may exist, unless another variable shows that only one task exists",
+            "%s in the environment means that other tasks may exist, unless another variable shows that only one "
+            "task exists",
             maybe[i]);
     ok (refused ("PMI_ID=1", "without -pmi-port", "auto", ENV ("PMI_ID=1", "PMI_PORT=h:1", "MPI_LOCALNRANKS=3")),
         "the error for Hydra with PMI_PORT recommends to run Hydra without a port");

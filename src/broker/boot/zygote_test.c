@@ -95,7 +95,8 @@ static void test_children (int zygote, pid_t pid)
         good += child[i] > 0 && is_as_asked (fd[i], child[i], i);
     }
     ok (good == CHILDREN,
-        "each process that the zygote starts knows its rank, and is a child of the caller in a process group of its own");
+        "each process that the zygote starts knows its rank, and is a child of the caller in a process group of its "
+        "own");
     close (zygote);
     ok (waitpid (pid, &status, 0) == pid && WIFEXITED (status) && WEXITSTATUS (status) == 0,
         "the zygote ends when its socket is closed");

@@ -150,7 +150,8 @@ static void test_failures (void)
     fail (&w, 9, ETIMEDOUT);
     fail (&w, 10, EAGAIN);
     ok (ends_with (&w, "{\"full\":\"[2-3,5-8,11-14]\",\"older\":\"[1,4]\",\"no answer\":\"9\",\"busy\":\"10\"}"),
-        "if a rank does not know the request because its version is older, the reduction asks the children of that rank");
+        "if a rank does not know the request because its version is older, the reduction asks the children of that "
+        "rank");
     end (&w);
 
     begin (&w);

@@ -442,7 +442,8 @@ int main (void)
     for (unsigned seed = 1; seed <= 10; seed++)
         test_history (seed, false);
     ok (tap_failed == failed,
-        "in 10 histories with a peer that knows no credit all messages arrive complete and in order, at the rate that the wire accepts");
+        "in 10 histories with a peer that knows no credit all messages arrive complete and in order, at the rate "
+        "that the wire accepts");
     test_deaf ();
     test_too_long ();
     test_answers_by_turns ();

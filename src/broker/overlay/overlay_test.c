@@ -1199,15 +1199,18 @@ static void test_wrong_root (void)
     ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0
             && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
             && w.parent.intruders == 1,
-        "rank 0 is of the wrong instance if a broker of another instance is the first to return, even if new brokers have joined");
+        "rank 0 is of the wrong instance if a broker of another instance is the first to return, even if new "
+        "brokers have joined");
     w.parent.ov->down->taken -= 61.;
     ok (stays (&other, &w) && stays (&other, &w),
-        "after tbon.timeout, if more new brokers have joined than brokers of another instance return, the returning broker is of the wrong instance");
+        "after tbon.timeout, if more new brokers have joined than brokers of another instance return, the returning "
+        "broker is of the wrong instance");
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && !stays (&other, &w),
-        "if as many brokers of another instance return as new ones have joined, rank 0 is of the wrong instance, even later");
+        "if as many brokers of another instance return as new ones have joined, rank 0 is of the wrong instance, "
+        "even later");
     for (int i = 0; i < WITNESSES_MAX; i++)
         w.parent.ov->down->witness[i] = (struct witness){ .rank = 100 + i, .heard = link_now () - 61. };
     raw_close (&raw);
@@ -1222,7 +1225,8 @@ static void test_wrong_root (void)
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0 && stays (&other, &w),
-        "rank 0 is of the right instance once a broker of its own instance has joined, however many brokers of others return");
+        "rank 0 is of the right instance once a broker of its own instance has joined, however many brokers of "
+        "others return");
     raw_close (&raw);
     raw_close (&other);
     world_fini (&w);
@@ -1645,7 +1649,8 @@ static void test_second (enum wire_kind kind)
     w.rival.deaf = false;
     UNTIL (&w, w.rival.downs == 2 && w.rival.refusals > 3);
     ok (overlay_children_online (w.parent.ov) == 1 && w.grand.parent_up,
-        "if two brokers of a rank joined different ancestors, the one that is farther from the rank's own place leaves");
+        "if two brokers of a rank joined different ancestors, the one that is farther from the rank's own place "
+        "leaves");
     world_fini (&w);
 }
 

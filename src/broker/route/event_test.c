@@ -276,12 +276,14 @@ static void test_lost (void)
     replay (root, ev, &calls);
     ok (strncmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":6}\nx 7\n", 80) == 0
             && event_seq (ev) == 10 && s.count == 5,
-        "events that are no longer in the parent's window are reported as lost to all subscribers, before the events that are still in it");
+        "events that are no longer in the parent's window are reported as lost to all subscribers, before the "
+        "events that are still in it");
     ok (event_stats (ev).lost == 6 && event_stats (ev).delivered == 4, "lost events are counted");
     event_newest (ev, OTHER, 2);
     ok (strstr (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":11,\"to\":11}\n") && calls.announces == 2
             && calls.from == 1 && strcmp (calls.stream, OTHER) == 0,
-        "after a change of the stream, the end of the old stream is reported as lost, and the new stream is fetched from event 1");
+        "after a change of the stream, the end of the old stream is reported as lost, and the new stream is fetched "
+        "from event 1");
     event_destroy (ev);
     event_destroy (root);
 }

@@ -291,12 +291,14 @@ static void test_any (void)
         "a child's request to nodeid ANY goes to the parent if this broker does not have the service");
     ask (w, &w->parent, "far.x", IDT_NODEID_ANY, 4, 0);
     ok (w->parent.count == 2 && is_answer (&(struct fake){ .got = { w->parent.got[1] }, .count = 1 }, 4, EHOSTUNREACH),
-        "a request from the parent for a service that this broker does not have fails with EHOSTUNREACH, and is not sent back");
+        "a request from the parent for a service that this broker does not have fails with EHOSTUNREACH, and is not "
+        "sent back");
     router_peer_remove (w->r, &w->parent.peer);
     world_clear (w);
     ask (w, &w->c2, "far.x", IDT_NODEID_ANY, 5, 0);
     ok (is_answer (&w->c2, 5, EHOSTUNREACH),
-        "a request for a service that this broker does not have fails with EHOSTUNREACH if the parent is not connected");
+        "a request for a service that this broker does not have fails with EHOSTUNREACH if the parent is not "
+        "connected");
     ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 6, 0);
     ok (w->mod.count == 1, "if the parent is not connected, requests for services of this broker are still routed");
     world_destroy (w);
@@ -374,7 +376,8 @@ static void test_upstream (void)
     ask (w, &w->c1, "mod.x", RANK, 1, IDT_MSGFLAG_UPSTREAM);
     ok (is_request (&w->parent, "mod.x", &w->c1) && w->mod.count == 0
             && idt_msg_has_flag (last (&w->parent), IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (last (&w->parent)) == RANK,
-        "a request with flag UPSTREAM and this rank as nodeid skips the services of this broker, and is passed to the parent unchanged");
+        "a request with flag UPSTREAM and this rank as nodeid skips the services of this broker, and is passed to "
+        "the parent unchanged");
     ask (w, &w->child3, "mod.x", 3, 2, IDT_MSGFLAG_UPSTREAM);
     ok (is_request (&w->mod, "mod.x", &w->child3),
         "a child's request with flag UPSTREAM is served by this broker if it has the service");
@@ -770,7 +773,8 @@ static void test_limits (void)
         "a request above the requester's share of router.max-pending is refused with EAGAIN and the attribute's name");
     ask (w, &w->child3, "mod.x", IDT_NODEID_ANY, 1, 0);
     ok (w->mod.count == 3 && w->child3.count == 0,
-        "when a requester has reached its share of router.max-pending, the first request of another requester is accepted");
+        "when a requester has reached its share of router.max-pending, the first request of another requester is "
+        "accepted");
     reply (w, &w->mod, w->mod.got[0], 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 4, 0);
     ok (w->mod.count == 3,
@@ -1063,7 +1067,8 @@ static void test_no_memory (void)
     ok (w->other.count == 0, "a module whose error response cannot be made has no connection that could be closed");
     router_peer_remove (w->r, &w->mod.peer);
     ok (w->c1.hung_up == 1 && w->child3.hung_up == 1 && w->parent.hung_up == 0,
-        "if a service ends and the error responses cannot be made, the connections of its requesters are closed, and no others");
+        "if a service ends and the error responses cannot be made, the connections of its requesters are closed, "
+        "and no others");
     no_memory = false;
     world_destroy (w);
 }

@@ -449,7 +449,8 @@ static void test_fairness (void)
         "while a client with local.max-unanswered requests is not read, other clients are served");
     wait_until (s.requests == 3002) turn_slowly (&s);
     ok (s.requests == 3002,
-        "a client that was not read for too many unanswered requests is read again after local.stall-timeout without a response");
+        "a client that was not read for too many unanswered requests is read again after local.stall-timeout "
+        "without a response");
     end_close (&greedy, &s);
     ok (router_stats (s.router).pending == 0, "the end of a client leaves none of its requests pending");
     end_close (&modest, &s);
@@ -477,7 +478,8 @@ static void test_newcomer (void)
     msg_stream_flush (modest.stream);
     turn (&s, 1);
     ok (before < 3000 && s.echo_at > before && s.echo_at <= before + 17,
-        "an idle client that sends a request is served before the next turns of clients whose requests wait: after %d requests of others",
+        "an idle client that sends a request is served before the next turns of clients whose requests wait: after "
+        "%d requests of others",
         s.echo_at - before - 1);
     for (int i = 0; i < 10; i++)
         end_close (&crowd[i], &s);
@@ -1384,7 +1386,8 @@ static void test_first_again (void)
     end_open (&e, &two);
     choose (&e, MSG_CONTROL_RANK, 2);
     ok (strstr (uri, "local-0?rank=2") && chosen (&e, &two) == 0 && is_served (&e, &two),
-        "a rank without a socket of its own that starts after the first rank has ended is reached at the first rank's socket: %s",
+        "a rank without a socket of its own that starts after the first rank has ended is reached at the first "
+        "rank's socket: %s",
         uri);
     end_close (&e, &two);
     s.sockets = "";

@@ -82,7 +82,8 @@ static void test_guess (void)
             && is_guess ("0x05ca55528f7680cb8bb9bdc1", "flax") && is_guess ("0x0060398a03eb27317b698001", "flax uid"),
         "the number of hex digits selects the scheme");
     ok (is_guess ("0RdKJcxqVBiAiQr0", "flax"),
-        "a text with capitals is a flax, because a sno has no capitals, and a uid of this form would be from after the year 30000");
+        "a text with capitals is a flax, because a sno has no capitals, and a uid of this form would be from after "
+        "the year 30000");
     ok (is_guess (".5.tXVEf8n4vPN.0", "uid") && is_guess (".5.tXVEf8n3", "uid"), "a text with a full stop is a uid");
     ok (is_guess ("9q7p5pug2xpvm222", "flax sno"), "a text of small letters may be a flax or a sno");
     ok (is_guess ("brpk4q72xwf2m63l", "") && errno == EINVAL,
@@ -112,19 +113,23 @@ static void test_range (void)
     struct ident lower, upper;
     bool bad = true;
 
-    ok (encloses ("fluid", 0, "fuZZybuNNy", "fuZZzbuNNy"), "keys of a fluid enclose its range of time");
-    ok (encloses ("flax", 0, "0RdKJcxqVBiAiQr0", "0RdKJhxqVBiAiQr0"), "keys of a flax enclose its range of time");
-    ok (encloses ("sno", 0, "brpk4q72xwf2m63l", "brpk4q92xwf2m63l"), "keys of a sno enclose its range of time");
-    ok (encloses ("uid", UID_LOCAL, ".5.tXVEf8n3", ".5.tXVFf8n3"), "keys of a local uid enclose its range of time");
+    ok (encloses ("fluid", 0, "fuZZybuNNy", "fuZZzbuNNy"),
+        "a range of fluid times has keys that enclose the fluids of these times");
+    ok (encloses ("flax", 0, "0RdKJcxqVBiAiQr0", "0RdKJhxqVBiAiQr0"),
+        "a range of flax times has keys that enclose the flax ids of these times");
+    ok (encloses ("sno", 0, "brpk4q72xwf2m63l", "brpk4q92xwf2m63l"),
+        "a range of sno times has keys that enclose the sno ids of these times");
+    ok (encloses ("uid", UID_LOCAL, ".5.tXVEf8n3", ".5.tXVFf8n3"),
+        "a range of times has keys that enclose the local uids of these times");
     ok (encloses ("uid", UID_GLOBAL, ".5.tXVEf8n4vPN.0", ".5.zXVEf8n4vPN.0"),
-        "keys of a global uid enclose its range of time");
+        "a range of times has keys that enclose the global uids of these times");
     for (int i = 0; i < SCHEME_COUNT; i++)
         bad = bad
               && schemes[i].range (&key, INT64_C (253402300799999) * (i == 3 ? 5 : 1), INT64_MAX, &lower, &upper) < 0
               && errno == EOVERFLOW;
-    ok (bad, "dates outside of the scheme's range fail with EOVERFLOW");
+    ok (bad, "the keys of dates that the scheme cannot store fail with EOVERFLOW");
     ok (scheme_find ("fluid")->range (&key, 4, 6, &lower, &upper) < 0 && errno == EOVERFLOW,
-        "dates before the epoch fail with EOVERFLOW");
+        "the keys of dates before the scheme's epoch fail with EOVERFLOW");
 }
 
 int main (void)

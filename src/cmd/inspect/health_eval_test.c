@@ -61,7 +61,7 @@ static void test_flux (void)
     const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
     ok (j.grade == GRADE_CRITICAL && said && strstr (said, "flux module load") && strstr (said, "idtree-flux.so")
             && !strstr (said, "idtree module load"),
-        "in Flux the reason names the command that loads the module there");
+        "inside a Flux instance the reason for a missing module names the command flux module load");
     json_decref (j.reasons);
 }
 
@@ -73,19 +73,19 @@ static void test_tree (void)
             "{\"status\":\"degraded\",\"children\":[{\"rank\":1,\"status\":\"lost\"},{\"rank\":2,\"status\":\"lost\"},"
             "{\"rank\":3,\"status\":\"full\"}]}",
             GRADE_DEGRADED, "1-2 lost"),
-        "lost children are reported as a set");
+        "lost children are reported as one set of ranks");
     ok (judged (0, "overlay.health", "{\"status\":\"degraded\",\"children\":[{\"rank\":1,\"status\":\"degraded\"}]}",
                 GRADE_DEGRADED, "1 online, but have lost ranks below"),
-        "children that have lost ranks below are reported");
+        "children whose subtrees have lost ranks are reported");
     ok (judged (0, "overlay.health", "{\"status\":\"partial\"}", GRADE_DEGRADED, "partial"),
-        "a partial tree without children is degraded");
+        "a rank whose tree is partial, but which has no children, is degraded");
     ok (judged (0, "overlay.health",
                 "{\"status\":\"degraded\",\"joined\":18,\"quorum\":18,\"children\":[{\"rank\":7,\"status\":\"lost\"}]}",
                 GRADE_GOOD, "7 lost"),
-        "missing ranks beyond the quorum are named and the grade stays good");
+        "if the quorum is reached, missing ranks are named and the grade is good");
     ok (judged (0, "overlay.health", "{\"status\":\"partial\",\"joined\":17,\"quorum\":18,\"children\":[]}",
                 GRADE_DEGRADED, "17 ranks have joined, and 18 must"),
-        "fewer ranks than the quorum are degraded");
+        "if fewer ranks than the quorum have joined, the grade is degraded");
     ok (judged (3, "state-machine.get", "{\"state\":\"cleanup\"}", GRADE_DEGRADED, "rank 3 is in state cleanup"),
         "a broker that stops is degraded");
     ok (judged (3, "overlay.stats-get", "{\"parent-connected\":false}", GRADE_DEGRADED, "cut off"),
@@ -103,11 +103,11 @@ static void test_ids (void)
                 GRADE_DEGRADED, "could not renew its lease, which ends in 20.0 s"),
         "a lease with less than a third left is degraded");
     ok (judged (1, "fluid.info", "{\"state\":\"idle\",\"served_by\":0}", GRADE_GOOD, NULL),
-        "a rank that another rank serves is good");
+        "a rank without a lease that another rank serves is good");
     ok (judged (1, "fluid.info", "{\"state\":\"fenced\",\"served_by\":0}", GRADE_DEGRADED, "ids come from rank 0"),
         "a fenced rank that another rank serves is degraded");
     ok (judged (0, "fluid.info", "{\"state\":\"fenced\",\"served_by\":null}", GRADE_CRITICAL, "no rank makes ids"),
-        "a rank without any rank to make its ids is critical");
+        "a rank that cannot make ids and is served by no other rank is critical");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"failing: disk full\"}",
                 GRADE_CRITICAL, "disk full"),
         "a failing store is critical");
@@ -115,24 +115,24 @@ static void test_ids (void)
         "a slow store is degraded");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"good\",\"ahead_ms\":240000}",
                 GRADE_GOOD, NULL),
-        "clock debt of a few crashes is good");
+        "a clock debt of a few crashes is good");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":240001}", GRADE_DEGRADED,
                 "240.0 s ahead of its wall clock"),
-        "a larger clock debt is degraded");
+        "a clock debt of more crashes is degraded");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":-240001}", GRADE_DEGRADED,
                 "behind its"),
-        "a rank 0 behind its wall clock is degraded");
+        "rank 0 is degraded if it is behind its wall clock");
     ok (judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15000}", GRADE_GOOD, NULL)
             && judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15001}", GRADE_DEGRADED,
                        "not advanced for 15 s"),
-        "a watermark that does not advance is degraded, with the time that passed");
+        "a watermark that does not advance is degraded, and the reason has the time since the last advance");
     ok (judged (0, "fluid.watermark", "{\"behind_ms\":0,\"still_ms\":20000}", GRADE_GOOD, NULL),
-        "a watermark that is not behind need not advance");
+        "a watermark that is close to the present is good even if it does not advance");
     ok (judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"good\"}}", GRADE_GOOD, NULL)
             && judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"full\"}}", GRADE_CRITICAL, "full")
             && judged (0, "ingest.stats", "{\"failing\":null}", GRADE_GOOD, NULL)
             && judged (0, "ingest.stats", "{\"failing\":\"full\"}", GRADE_CRITICAL, "full"),
-        "failing stores of documents and jobs are critical");
+        "stores of documents and jobs that fail are critical");
 }
 
 static void test_errors (void)
@@ -144,7 +144,7 @@ static void test_errors (void)
             && failed (0, "ingest.stats", ENOSYS, GRADE_GOOD, NULL)
             && failed (0, "fluid.watermark", ENOSYS, GRADE_GOOD, NULL),
         "a missing optional module is good");
-    ok (failed (0, "fluid.info", EPERM, GRADE_GOOD, NULL), "a refused request gives no reason");
+    ok (failed (0, "fluid.info", EPERM, GRADE_GOOD, NULL), "a request that was refused gives no reason");
     ok (failed (0, "fluid.info", ETIMEDOUT, GRADE_CRITICAL, "does not answer")
             && failed (0, "compressor.stats-get", ETIMEDOUT, GRADE_DEGRADED, "does not answer")
             && failed (0, "fluid.watermark", EAGAIN, GRADE_DEGRADED, "fluid.watermark: "),
@@ -174,11 +174,11 @@ static void test_nonsense (void)
     health_eval_add (&j, GRADE_DEGRADED, "c", "c");
     ok (j.grade == GRADE_CRITICAL
             && !strcmp (json_string_value (json_object_get (json_array_get (j.reasons, 0), "why")), "b"),
-        "the worst reason is first");
+        "the worst of several reasons is reported first");
     json_decref (j.reasons);
     ok (health_eval_asks (question ("fluid.watermark"), 0) && !health_eval_asks (question ("fluid.watermark"), 1)
             && !health_eval_asks (question ("overlay.stats-get"), 0),
-        "rank 0 is asked about the instance, other ranks about their parents");
+        "only rank 0 is asked about the instance, and only the other ranks are asked about their parents");
 }
 
 int main (void)

@@ -35,19 +35,21 @@ static void test_order (void)
     uint64_t number = 99;
 
     ok (!window_ended (w) && send_all (w, 0, &number) == 3 && number == 2,
-        "as many submissions are sent as there are slots");
-    ok (window_due (w) == NEVER, "no pause is due");
+        "a window sends as many submissions as it has slots");
+    ok (window_due (w) == NEVER, "a window with a full number of submissions in flight has no pause");
     window_answered (w, 1, 1, WINDOW_STORED);
-    ok (!window_take (w, &number, &fate), "the second cannot be taken before the first");
-    ok (!window_next (w, 1, &number), "the second keeps its slot meanwhile");
+    ok (!window_take (w, &number, &fate),
+        "the second submission cannot be taken before the first, even if it was stored first");
+    ok (!window_next (w, 1, &number), "a stored submission that cannot be taken yet keeps its slot");
     window_answered (w, 2, 0, WINDOW_STORED);
     ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED,
-        "the first is taken when it is stored");
-    ok (window_take (w, &number, &fate) && number == 1, "then the second is taken");
-    ok (send_all (w, 3, &number) == 2 && number == 4, "taken ones make space for the remaining ones");
+        "the first submission is taken when it is stored");
+    ok (window_take (w, &number, &fate) && number == 1, "the second submission is taken after the first");
+    ok (send_all (w, 3, &number) == 2 && number == 4, "submissions that were taken make slots free for further ones");
     for (number = 2; number < 5; number++)
         window_answered (w, 4, number, WINDOW_STORED);
-    ok (window_ended (w) && take_all (w, &number) == 3 && number == 4 && window_stored (w) == 5, "all are stored");
+    ok (window_ended (w) && take_all (w, &number) == 3 && number == 4 && window_stored (w) == 5,
+        "a window ends when all submissions are stored");
     window_destroy (w);
 }
 
@@ -60,19 +62,19 @@ static void test_full (void)
     for (number = 1; number < 8; number++)
         window_answered (w, now_ms, number, WINDOW_FULL);
     ok (!window_next (w, now_ms, &number) && window_due (w) == now_ms + WINDOW_PAUSE_MS,
-        "a full broker causes a pause");
+        "if the broker refuses a submission because it is full, a pause begins");
     now_ms += WINDOW_PAUSE_MS;
-    ok (window_next (w, now_ms, &number) && number == 1, "after the pause the first refused submission is sent again");
-    ok (send_all (w, now_ms, &number) == 2 && number == 3, "half as many as before are in flight");
+    ok (window_next (w, now_ms, &number) && number == 1, "after a pause the first refused submission is sent again");
+    ok (send_all (w, now_ms, &number) == 2 && number == 3, "after a refusal half as many submissions are in flight");
     for (number = 1; number < 4; number++)
         window_answered (w, now_ms, number, WINDOW_FULL);
-    ok (window_due (w) == now_ms + 2 * WINDOW_PAUSE_MS, "the next pause is twice as long");
+    ok (window_due (w) == now_ms + 2 * WINDOW_PAUSE_MS, "each further pause is twice as long");
     window_answered (w, now_ms, 0, WINDOW_STORED);
     now_ms = window_due (w);
     ok (take_all (w, &number) == 1 && window_next (w, now_ms, &number) && number == 1,
         "refused submissions are sent before new ones");
     window_answered (w, now_ms, 1, WINDOW_FULL);
-    ok (window_due (w) == now_ms + WINDOW_PAUSE_MS, "a stored one makes pauses short again");
+    ok (window_due (w) == now_ms + WINDOW_PAUSE_MS, "a stored submission makes the next pause short again");
     window_destroy (w);
 }
 
@@ -94,10 +96,11 @@ static void test_patience (void)
         }
     }
     ok (window_ended (w) && fate == WINDOW_FAILED && window_failed (w) == 1,
-        "after the patience a full broker is a failure");
-    ok (now_ms >= 30007 && now_ms < 30007 + WINDOW_PAUSE_MAX_MS, "the failure comes when the patience is over");
-    ok (longest_ms == WINDOW_PAUSE_MAX_MS && sent < 50, "pauses grow up to the longest");
-    ok (window_take (w, &number, &fate) && fate == WINDOW_FAILED, "the submission is taken as failed");
+        "when the patience is over, a broker that is full makes the submission fail");
+    ok (now_ms >= 30007 && now_ms < 30007 + WINDOW_PAUSE_MAX_MS,
+        "a submission to a full broker does not fail before the patience is over");
+    ok (longest_ms == WINDOW_PAUSE_MAX_MS && sent < 50, "pauses grow up to WINDOW_PAUSE_MAX_MS");
+    ok (window_take (w, &number, &fate) && fate == WINDOW_FAILED, "a submission that failed is taken with this result");
     window_destroy (w);
 }
 
@@ -110,18 +113,19 @@ static void test_failure (void)
     send_all (w, 0, &number);
     window_answered (w, 0, 1, WINDOW_FULL);
     window_answered (w, 0, 2, WINDOW_FAILED);
-    ok (!window_next (w, 10000, &number) && window_due (w) == NEVER, "after a failure nothing is sent");
-    ok (!window_ended (w), "submissions in flight are waited for");
+    ok (!window_next (w, 10000, &number) && window_due (w) == NEVER,
+        "after a failed submission nothing further is sent");
+    ok (!window_ended (w), "after a failed submission the window waits for the submissions in flight");
     for (number = 0; number < 8; number++)
         if (number != 1 && number != 2)
             window_answered (w, 1, number, number == 5 ? WINDOW_FULL : WINDOW_STORED);
     ok (window_ended (w) && window_stored (w) == 5 && window_failed (w) == 1,
-        "the window has ended when all were answered");
+        "after a failed submission the window ends when all submissions in flight were answered");
     ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED,
-        "stored submissions are taken after a failure");
-    ok (window_take (w, &number, &fate) && number == 2 && fate == WINDOW_FAILED,
-        "failed submissions are taken after a failure");
-    ok (take_all (w, &number) == 4 && number == 7, "submissions that would have been sent again are not taken");
+        "submissions that were stored are taken even after a failed one");
+    ok (window_take (w, &number, &fate) && number == 2 && fate == WINDOW_FAILED, "submissions that failed are taken");
+    ok (take_all (w, &number) == 4 && number == 7,
+        "after a failed submission those that would have been sent again are not taken");
     window_destroy (w);
 }
 
@@ -153,8 +157,8 @@ static void test_all_come (uint32_t room, uint64_t total)
         }
     }
     ok (window_ended (w) && taken == total && order == 0 && window_stored (w) == total,
-        "a broker with space for %u stores all %u in the end, taken in order", room, (unsigned)total);
-    ok (now_ms < 20 * total, "the submissions take little time in pauses");
+        "a broker with space for %u submissions stores all %u, and they are taken in order", room, (unsigned)total);
+    ok (now_ms < 20 * total, "submissions to a broker with little space spend little time in pauses");
     window_destroy (w);
 }
 

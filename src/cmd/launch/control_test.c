@@ -92,17 +92,18 @@ static void test_owner (idt_reactor_t *r, const char *dir, const char *path)
 {
     struct stat st;
 
-    ok (stat (path, &st) == 0 && (st.st_mode & 07777) == 0600, "the socket belongs to the owner, with mode 0600");
-    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "the owner is answered");
+    ok (stat (path, &st) == 0 && (st.st_mode & 07777) == 0600,
+        "the control socket belongs to the owner, and has mode 0600");
+    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "the launcher answers a request of the owner");
     if (geteuid () != 0) {
         skip ("others are refused", "only root can become another user");
         return;
     }
-    ok (strstr (answer (r, path, NOBODY), "Permission denied"), "other users cannot connect");
+    ok (strstr (answer (r, path, NOBODY), "Permission denied"), "other users cannot connect to the control socket");
     chmod (dir, 0777);
     chmod (path, 0777);
     ok (strstr (answer (r, path, NOBODY), "only the owner") && orders == 1,
-        "other users that can connect are refused: %s", answer (r, path, NOBODY));
+        "the launcher refuses other users that can connect: %s", answer (r, path, NOBODY));
     chmod (dir, 0700);
 }
 
@@ -114,10 +115,10 @@ static void test_dir (idt_reactor_t *r, const char *dir)
     snprintf (link, sizeof (link), "%s/link", dir);
     chmod (dir, 0770);
     ok (!control_create (r, dir, &ops, NULL, &err) && errno == EPERM && strstr (err.text, "writable by no other user"),
-        "a directory of another user is refused: %s", err.text);
+        "a control directory that belongs to another user is refused: %s", err.text);
     chmod (dir, 0700);
     ok (symlink (".", link) == 0 && !control_create (r, link, &ops, NULL, &err) && errno == ELOOP,
-        "a link to such a directory is refused: %s", err.text);
+        "a link to a control directory of another user is refused: %s", err.text);
     unlink (link);
 }
 
@@ -138,16 +139,17 @@ static void test_no_descriptor (idt_reactor_t *r, const char *path)
     while (n < DESCRIPTORS && (fd[n] = open ("/dev/null", O_RDONLY)) >= 0)
         n++;
     ok (n < DESCRIPTORS && errno == EMFILE && connect (sock, (struct sockaddr *)&addr, sizeof (addr)) == 0,
-        "a client connects when no descriptor is left");
+        "the launcher accepts a client even when no descriptor is free");
     idt_reactor_run (r, IDT_REACTOR_NOWAIT);
     ok (read (sock, text, sizeof (text) - 1) > 0 && strstr (text, "no free file descriptor"),
-        "the client gets the reason: %s", text);
+        "a client that connects when no descriptor is free gets the reason: %s", text);
     while (n > 0)
         close (fd[--n]);
     setrlimit (RLIMIT_NOFILE, &before);
     close (sock);
     orders = 0;
-    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "the next client is answered");
+    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1,
+        "after a client that was refused for missing descriptors, the next client is answered");
 }
 
 int main (int argc, char *argv[])
@@ -161,12 +163,12 @@ int main (int argc, char *argv[])
     snprintf (path, sizeof (path), "%s/%s", dir, CONTROL_SOCKET);
     test_dir (r, dir);
     struct control *ctl = control_create (r, dir, &ops, NULL, &err);
-    ok (ctl != NULL, "the launcher listens in its own directory");
+    ok (ctl != NULL, "the launcher listens in its own control directory");
     test_owner (r, dir, path);
     test_no_descriptor (r, path);
     control_destroy (ctl);
     idt_reactor_destroy (r);
     unlink (path);
-    ok (rmdir (dir) == 0, "the launcher leaves nothing else in the directory");
+    ok (rmdir (dir) == 0, "the launcher leaves nothing else in its control directory");
     return done_testing ();
 }

@@ -20,20 +20,21 @@ static void test_made_up (void)
     idt_error_t error = { "" };
 
     ok (limits_check (limits, 3, 1, 1, &error) == 0 && limits_check (limits, 3, 200, 200, &error) == 0,
-        "a size within all limits is allowed, up to the tightest");
-    ok (limits_check (limits, 3, 201, 201, &error) < 0 && errno == EAGAIN, "one broker more fails with EAGAIN");
+        "an instance of the largest size that all limits allow is accepted");
+    ok (limits_check (limits, 3, 201, 201, &error) < 0 && errno == EAGAIN,
+        "one broker above the tightest limit fails with EAGAIN");
     ok (!strcmp (error.text, "201 brokers are too many for this host: they need 804 threads, and of 1000 "
                              "(kernel.pid_max) 200 are in use; at most 200 can run here"),
-        "the message names the limit, its value and the largest size");
+        "the message of a limit names the limit, its value and the largest size");
     ok (limits_check (limits, 1, 992, 992, NULL) == 0 && limits_check (limits, 1, 993, 993, NULL) < 0,
-        "the needs of the launcher itself are counted");
+        "the check of limits counts what the launcher itself needs");
     ok (limits_check (&full, 1, 1, 1, &error) < 0 && strstr (error.text, "at most 0 can"),
-        "a host that is full can run no broker");
+        "a host on which a limit is used up can run no broker");
     ok (limits_check (&limits[2], 1, 1000000, 1000000, &error) < 0
             && strstr (error.text,
                        "they need 2929.7 GiB of memory, and of 2.9 (memory) 0.0 are in use; at most 1000 can"),
         "memory is counted in GiB: %s", error.text);
-    ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "without limits no size is refused");
+    ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "a host without limits accepts any size");
 }
 
 /* Limits of processes that host 10 brokers each. */
@@ -45,14 +46,15 @@ static void test_shared (void)
     };
     idt_error_t error = { "" };
 
-    ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less");
+    ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less of a limit");
     ok (limits_check (&threads, 1, 300, 30, &error) < 0 && strstr (error.text, "they need 1200 threads")
             && strstr (error.text, "at most 200 can run here"),
-        "the message says how many fit with as many in each process: %s", error.text);
+        "the message of a limit says how many brokers fit with the same number of brokers in each process: %s",
+        error.text);
     ok (limits_check (&files, 1, 320, 20, &error) == 0 && limits_check (&files, 1, 321, 20, &error) < 0
             && strstr (error.text, "they need 85 open files of a process")
             && strstr (error.text, "at most 320 can run"),
-        "a limit of each process is divided among its brokers: %s", error.text);
+        "a limit of each process is divided among the brokers of that process: %s", error.text);
 }
 
 /* The descriptors of links by inproc or ZeroMQ, and of the sockets that some of 300 brokers have. */
@@ -81,19 +83,20 @@ static void test_some (void)
     ok (limits_check (&links, 1, 300, 2, &error) == 0 && limits_check (&links, 1, 300, 1, &error) < 0
             && strstr (error.text, "they need 1600 open files of a process")
             && strstr (error.text, "at most 168 can run here: pigs might fly"),
-        "a need of all is divided among processes and smaller for fewer brokers; the message has the advice: %s",
+        "what all brokers need together is divided among the processes, and the message of the limit has its "
+        "advice: %s",
         error.text);
-    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "a need of some brokers is added");
+    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "what only some brokers need is added to the need of a process");
     ok (limits_check (&sockets, 1, 90000, 300, NULL) == 0 && limits_check (&sockets, 1, 90000, 100, &error) == 0,
-        "... for at most as many as are in a process");
+        "what only some brokers need counts for at most as many brokers as a process has");
     struct limit more = sockets;
     more.of_some = 301;
     more.limit = 999;
     ok (limits_check (&more, 1, 300, 1, &error) < 0 && strstr (error.text, "they need 900 open files")
             && strstr (error.text, "at most 299 can run"),
-        "one file too few is refused: %s", error.text);
-    ok (limits_check (&none, 1, 1000000, 1, NULL) == 0, "links in memory need no descriptors for any number of "
-                                                        "brokers");
+        "a limit that is one file too low is refused: %s", error.text);
+    ok (limits_check (&none, 1, 1000000, 1, NULL) == 0,
+        "links in memory need no descriptors, for any number of brokers");
 }
 
 static void test_this_host (bool shared)
@@ -108,9 +111,9 @@ static void test_this_host (bool shared)
               (unsigned long long)limits[i].limit);
         sound += limits[i].limit > 0 && limits[i].per_process + limits[i].per_broker + limits[i].of_some > 0;
     }
-    ok (count > 0 && count <= LIMITS_MAX && sound == count, "this host has %d limits", count);
+    ok (count > 0 && count <= LIMITS_MAX && sound == count, "the host of this test has %d limits", count);
     ok (getrlimit (RLIMIT_NOFILE, &r) == 0 && r.rlim_cur == r.rlim_max,
-        "the limit of open files is raised to its maximum");
+        "the launcher raises its limit of open files to the maximum");
 }
 
 int main (void)

@@ -116,19 +116,19 @@ static void test_orders (void)
 
     world_init (&w);
     ok (says (&w, "kill", w.one, SIGKILL, "kill 9") && says (&w, "kill", w.one, 0, "kill 9"),
-        "kill sends SIGKILL by default");
+        "the verb kill sends SIGKILL by default");
     ok (says (&w, "kill", w.one, SIGTERM, "end 15") && says (&w, "kill", w.one, SIGINT, "end 2")
             && says (&w, "kill", w.one, SIGHUP, "end 1"),
-        "SIGTERM, SIGINT and SIGHUP end the rank in order");
-    ok (refuses (&w, "kill", w.one, SIGUSR1, "it takes KILL, TERM"), "other signals are refused");
+        "the verb kill with SIGTERM, SIGINT or SIGHUP ends the rank in an orderly way");
+    ok (refuses (&w, "kill", w.one, SIGUSR1, "it takes KILL, TERM"), "the verb kill refuses other signals");
     ok (says (&w, "stop", w.one, 0, "stop 19") && check (&w, "stop", w.one) == CONTROL_WAIT,
-        "stop sends SIGSTOP, and waits");
+        "the verb stop sends SIGSTOP, and waits");
     w.procs.rank[w.one].stopped = true;
     ok (check (&w, "stop", w.one) == CONTROL_DONE && check (&w, "stop", w.other) == CONTROL_WAIT,
-        "... until that rank has stopped");
+        "the verb stop waits until its rank has stopped");
     ok (says (&w, "cont", w.one, 0, "cont 18") && check (&w, "cont", w.one) == CONTROL_WAIT,
-        "cont sends SIGCONT, and waits");
-    ok (refuses (&w, "run", w.one, 0, "is running"), "a running rank cannot be run");
+        "the verb cont sends SIGCONT, and waits");
+    ok (refuses (&w, "run", w.one, 0, "is running"), "the verb run is refused for a running rank");
     ok (refuses (&w, "kill", RANKS, 0, "no rank 4") && refuses (&w, "kill", -1, 0, "no rank -1")
             && refuses (&w, "sing", 0, 0, "no such verb"),
         "unknown ranks and verbs are refused");
@@ -143,18 +143,18 @@ static void test_down (void)
 
     world_init (&w);
     procs_set_down (&w.procs, w.one, SIGKILL);
-    ok (check (&w, "kill", w.one) == CONTROL_DONE, "a kill is done when the rank is down");
+    ok (check (&w, "kill", w.one) == CONTROL_DONE, "the verb kill is done when the rank is down");
     ok (check (&w, "stop", w.one) == CONTROL_FAILED && strstr (w.err.text, "was killed by SIGKILL"),
-        "a stop fails with the reason when the rank ends");
-    ok (refuses (&w, "stop", w.one, 0, "is not running"), "a rank that is down cannot be stopped");
+        "the verb stop fails with the reason when the rank ends");
+    ok (refuses (&w, "stop", w.one, 0, "is not running"), "the verb stop is refused for a rank that is down");
     ok (says (&w, "run", w.one, 0, "run 0") && check (&w, "run", w.one) == CONTROL_WAIT,
-        "a rank that is down is run in its process");
+        "the verb run starts a rank that is down again in its process");
     procs_set_up (&w.procs, w.one);
-    ok (check (&w, "run", w.one) == CONTROL_DONE, "... which is done when the rank is up");
+    ok (check (&w, "run", w.one) == CONTROL_DONE, "the verb run is done when the rank is up");
     procs_set_down (&w.procs, w.one, SIGKILL);
     w.procs.process[1].pid = 0;
     ok (begin (&w, "run", w.one, 0) == CONTROL_WAIT && w.started == 1 && !w.said[0],
-        "if the process has ended it is started");
+        "if the process of a rank has ended, the verb run starts a new process");
     world_fini (&w);
 }
 
@@ -168,7 +168,7 @@ static void test_deaf (void)
     ok (refuses (&w, "kill", w.other, 0, "its process is starting"),
         "a process that does not listen yet gets no commands");
     ok (refuses (&w, "run", w.one, 0, "its process is starting") && w.procs.rank[w.one].state == PROC_DOWN,
-        "... and its ranks are neither run nor marked as starting");
+        "the ranks of a process that does not listen yet are neither run nor marked as starting");
     w.procs.process[1].pmi_fd = -1;
     ok (refuses (&w, "run", w.one, 0, "no longer takes commands"), "a process that has closed its connection gets no "
                                                                    "commands");

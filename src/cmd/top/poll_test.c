@@ -57,9 +57,7 @@ int main (void)
         round_begin (&round, 0);
         int rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
         ok (rc == 0 && asked == 3 * i && board.n == 3,
-            "a round sends its requests one time to each rank, however "
-            "many ranks name it: %d",
-            (int)asked);
+            "a round sends its requests once to each rank, however many ranks report that rank: %d", (int)asked);
     }
     top_model_fini (&board);
     idt_close (h);

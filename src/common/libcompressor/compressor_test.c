@@ -69,9 +69,11 @@ static void check_first_range_out_of_order (void)
     int64_t id;
 
     ok (arrive (c, B, 2, 1, 5) == IDCOMP_ERANGE_ORDER, "the first range of a session must begin at 1");
-    ok (idcomp_stats (c).sessions == 1, "a refused first range does not register its session");
-    ok (ERR (idcomp_to_session (c, -1, B, &id)) == IDCOMP_EUNKNOWN_SESSION, "its session is unknown");
-    ok (idcomp_expected (c, B) == 1 && arrive (c, B, 1, 1, 5) == 0, "the session can begin with 1 later");
+    ok (idcomp_stats (c).sessions == 1, "a session whose first range was refused is not registered");
+    ok (ERR (idcomp_to_session (c, -1, B, &id)) == IDCOMP_EUNKNOWN_SESSION,
+        "a session whose first range was refused is unknown as an origin");
+    ok (idcomp_expected (c, B) == 1 && arrive (c, B, 1, 1, 5) == 0,
+        "a session whose first range was refused can begin with 1 later");
     idcomp_destroy (c);
 }
 
@@ -81,11 +83,12 @@ static void check_not_generated (void)
     int64_t id;
 
     ok (arrive (c, A, 1, 1, 5) == IDCOMP_ERANGE_NOT_GENERATED,
-        "a range of this session's ids that were not made is refused");
-    ok (idcomp_stats (c).clusters == 0, "... and changes nothing");
+        "a range of ids that the local session has not made is refused");
+    ok (idcomp_stats (c).clusters == 0, "a range of ids that were not made changes nothing");
     idcomp_generate (c, &id);
-    ok (arrive (c, A, 1, 2, 5) == IDCOMP_ERANGE_NOT_GENERATED, "a range with one id that was not made is refused");
-    ok (arrive (c, A, 1, 1, 5) == 0, "a range of exactly the ids that were made is accepted");
+    ok (arrive (c, A, 1, 2, 5) == IDCOMP_ERANGE_NOT_GENERATED,
+        "a range with one id more than the local session has made is refused");
+    ok (arrive (c, A, 1, 1, 5) == 0, "a range of exactly the ids that the local session has made is accepted");
     idcomp_destroy (c);
 }
 
@@ -102,17 +105,17 @@ static void check_session_names (void)
     ok (idcomp_to_session (c, -1, "88888888-8888-4888-b088-88888888ABcd", &id) == 0 && id == -1,
         "an origin may name its session in any letter case");
     ok (arrive (c, "8888888888884888b088888888888888", 1, 1, 5) == IDCOMP_EBAD_UUID,
-        "a name without hyphens is refused");
-    ok (arrive (c, "", 1, 1, 5) == IDCOMP_EBAD_UUID, "an empty name is refused");
+        "a session's name without hyphens is refused in a range");
+    ok (arrive (c, "", 1, 1, 5) == IDCOMP_EBAD_UUID, "an empty session name is refused in a range");
     ok (ERR (idcomp_to_session (c, -1, "nobody", &id)) == IDCOMP_EUNKNOWN_SESSION,
-        "an origin that is not a UUID is unknown");
+        "an origin that is not a UUID is an unknown session");
     ok (ERR (idcomp_recompress_text (c, "8888888888884888b08888888888abcd", &id)) == IDCOMP_EBAD_UUID,
         "a UUID without hyphens cannot be recompressed");
     ok (ERR (idcomp_recompress_text (c, "88888888-8888-1888-b088-88888888abcd", &id)) == IDCOMP_EBAD_UUID,
-        "a UUID of version 1 has no id");
+        "the text of a UUID of version 1 has no id");
     struct idcomp_uuid v1 = { { 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x18, 0x88, 0xb0, 0x88, 0x88, 0x88, 0x88, 0x88,
                                 0xab, 0xcd } };
-    ok (ERR (idcomp_recompress (c, &v1, &id)) == IDCOMP_EBAD_UUID, "... also as bytes");
+    ok (ERR (idcomp_recompress (c, &v1, &id)) == IDCOMP_EBAD_UUID, "the bytes of a UUID of version 1 have no id");
     idcomp_destroy (c);
 }
 
@@ -121,11 +124,11 @@ static void check_largest_session (void)
 {
     struct idcomp *c = idcomp_create (MAX, IDCOMP_STRICT);
 
-    ok (!c && errno == IDCOMP_EBAD_UUID, "the largest UUID cannot be a session");
+    ok (!c && errno == IDCOMP_EBAD_UUID, "the largest UUID cannot be the name of a session");
     c = idcomp_create ("ffffffff-ffff-4fff-bfe0-000000000000", IDCOMP_STRICT);
-    ok (!c && errno == IDCOMP_EBAD_UUID, "a UUID that is 2^53 below the end cannot be a session");
+    ok (!c && errno == IDCOMP_EBAD_UUID, "the UUID number 2^122 - 2^53 cannot be the name of a session");
     c = idcomp_create ("ffffffff-ffff-4fff-bfdf-ffffffffffff", IDCOMP_STRICT);
-    ok (c != NULL, "the UUID below can be a session");
+    ok (c != NULL, "the UUID number 2^122 - 2^53 - 1 can be the name of a session");
     idcomp_destroy (c);
 }
 
@@ -152,17 +155,16 @@ static void check_ghosts (void)
 
     ok (ERR (idcomp_ghost_begin (c, A)) == IDCOMP_EGHOST_KNOWN, "the local session cannot be a ghost session");
     arrive (c, B, 1, 1, 5);
-    ok (ERR (idcomp_ghost_begin (c, B)) == IDCOMP_EGHOST_KNOWN,
-        "a session with reserved ids cannot be a ghost session");
-    ok (!idcomp_stats (c).ghost, "after a refusal no ghost session is active");
-    ok (ERR (idcomp_ghost_begin (c, "ghost")) == IDCOMP_EBAD_UUID, "a ghost session must be a UUID");
+    ok (ERR (idcomp_ghost_begin (c, B)) == IDCOMP_EGHOST_KNOWN, "a session with a cluster cannot be a ghost session");
+    ok (!idcomp_stats (c).ghost, "after a refused ghost session no ghost session is active");
+    ok (ERR (idcomp_ghost_begin (c, "ghost")) == IDCOMP_EBAD_UUID, "the name of a ghost session must be a UUID");
     for (int run = 0; run < 2; run++) {
         ok (idcomp_ghost_begin (c, G) == 0 && idcomp_generate (c, &id) == 0 && id == 6 + run,
             "a ghost session makes a final id, run %d", run);
         idcomp_ghost_end (c);
     }
     idcomp_ghost_end (c);
-    ok (idcomp_stats (c).generated == 0, "its ids do not count as ids of the local session");
+    ok (idcomp_stats (c).generated == 0, "ids of a ghost session do not count as ids of the local session");
     idcomp_destroy (c);
 }
 
@@ -174,11 +176,11 @@ static void check_own_ghost (void)
     struct idcomp_run own[2];
 
     ok (idcomp_ghost_begin (c, A) == 0 && idcomp_generate_runs (c, 2, ghost) == 1,
-        "original: the local session can be a ghost session");
+        "original mode: the local session can be a ghost session");
     idcomp_ghost_end (c);
     ok (idcomp_generate_runs (c, 3, own) == 2 && own[0].first == ghost[0].first && own[0].count == 2
             && own[1].first == -3,
-        "original: its ids are made twice");
+        "original mode: ids that the local session made as a ghost session are made again");
     idcomp_destroy (c);
 }
 
@@ -199,14 +201,14 @@ static void check_broken (struct idcomp *c, const char *how)
     ok (ERR (idcomp_take (c, &r)) == IDCOMP_EBROKEN && ERR (idcomp_take_unfinalized (c, &r)) == IDCOMP_EBROKEN
             && ERR (idcomp_reset_ranges (c)) == IDCOMP_EBROKEN && arrive (c, G, 1, 1, 1) == IDCOMP_EBROKEN
             && ERR (idcomp_ghost_begin (c, G)) == IDCOMP_EBROKEN,
-        "%s: it takes and finalizes no ranges", how);
+        "%s: a broken compressor takes and finalizes no ranges", how);
     ok (ERR (idcomp_to_op (c, 0, &id)) == IDCOMP_EBROKEN && ERR (idcomp_to_session (c, 0, NULL, &id)) == IDCOMP_EBROKEN
             && ERR (idcomp_decompress (c, 0, &uuid)) == IDCOMP_EBROKEN
             && ERR (idcomp_recompress (c, &some, &id)) == IDCOMP_EBROKEN
             && ERR (idcomp_recompress_text (c, A, &id)) == IDCOMP_EBROKEN,
-        "%s: it converts no ids", how);
+        "%s: a broken compressor converts no ids", how);
     ok (ERR (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, sizeof (buf))) == IDCOMP_EBROKEN && idcomp_stats (c).broken,
-        "%s: it cannot be stored", how);
+        "%s: a broken compressor cannot be stored", how);
     idcomp_destroy (c);
 }
 
@@ -215,23 +217,26 @@ static void check_collisions (void)
     struct idcomp *c = create (B, 5);
 
     arrive (c, A, 1, 1, 5); /* A ... A+5 */
-    ok (arrive (c, A_PLUS_6, 1, 1, 5) == 0, "a session that begins where another one ends is accepted");
-    ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION, "a session that begins before that end collides");
+    ok (arrive (c, A_PLUS_6, 1, 1, 5) == 0,
+        "a session whose UUIDs begin after the last cluster of another session is accepted");
+    ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION,
+        "a session whose UUIDs begin inside a cluster of another session collides");
     ok (idcomp_stats (c).clusters == 2 && idcomp_stats (c).sessions == 3, "a cluster that collides is not added");
     check_broken (c, "new cluster");
 
     c = create (B, 5);
     arrive (c, A_PLUS_6, 1, 1, 1);
     arrive (c, A, 1, 1, 4);
-    ok (arrive (c, A, 2, 5, 1) == IDCOMP_ECOLLISION, "a cluster that grows into another session collides");
-    ok (idcomp_stats (c).allocated_finals == 7, "... and does not grow");
+    ok (arrive (c, A, 2, 5, 1) == IDCOMP_ECOLLISION,
+        "a cluster that would grow into the UUIDs of another session collides");
+    ok (idcomp_stats (c).allocated_finals == 7, "a cluster that collides does not grow");
     check_broken (c, "expansion");
 
     int64_t id;
     c = create (B, 5);
     arrive (c, A, 1, 1, 5);
     ok (idcomp_ghost_begin (c, A_PLUS_5) == 0 && ERR (idcomp_generate (c, &id)) == IDCOMP_ECOLLISION,
-        "a ghost session collides");
+        "a ghost session whose UUIDs are inside a cluster of another session collides");
     idcomp_ghost_end (c);
     check_broken (c, "ghost");
 }
@@ -242,8 +247,9 @@ static void check_orderer (void)
 
     arrive (c, A, 1, 1, 5);
     ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION && arrive (c, A_PLUS_6, 1, 1, 5) == 0,
-        "the orderer refuses a range that collides, and continues");
-    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1, "the refused range has no effect");
+        "an orderer refuses a range that collides, and accepts further ranges");
+    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1,
+        "a range that an orderer refused has no effect");
     idcomp_destroy (c);
 }
 
@@ -258,16 +264,16 @@ static void check_limits (void)
     int64_t id;
 
     ok (arrive (c, B, 1, INT64_MAX, 1) == IDCOMP_ELIMIT, "a range of 2^63 - 1 ids is refused");
-    ok (arrive (c, B, 1, LIMIT, 1) == IDCOMP_ELIMIT, "a range of more than 2^53 ids is refused");
-    ok (arrive (c, B, 1, LIMIT - 5, 6) == IDCOMP_ELIMIT, "reserved ids count towards the limit");
-    ok (arrive (c, B, 1, LIMIT - 6, 5) == 0, "all final ids except one can be used");
-    ok (arrive (c, B, LIMIT - 5, 5, 5) == 0, "reserved ids can be used");
-    ok (arrive (c, B, LIMIT, 1, 1) == IDCOMP_ELIMIT, "no further id can be reserved");
-    ok (arrive (c, G, 1, 1, 1) == IDCOMP_ELIMIT, "... for any session");
+    ok (arrive (c, B, 1, LIMIT, 1) == IDCOMP_ELIMIT, "a range that would exceed 2^53 final ids is refused");
+    ok (arrive (c, B, 1, LIMIT - 5, 6) == IDCOMP_ELIMIT, "reserved ids count towards the limit of 2^53 final ids");
+    ok (arrive (c, B, 1, LIMIT - 6, 5) == 0, "a range may use all final ids up to the limit except one");
+    ok (arrive (c, B, LIMIT - 5, 5, 5) == 0, "a range may use the reserved ids below the limit");
+    ok (arrive (c, B, LIMIT, 1, 1) == IDCOMP_ELIMIT, "at the limit of final ids no further id can be reserved");
+    ok (arrive (c, G, 1, 1, 1) == IDCOMP_ELIMIT, "at the limit of final ids another session cannot reserve an id");
     ok (idcomp_ghost_begin (c, G) == 0 && ERR (idcomp_generate_runs (c, 2, runs)) == IDCOMP_ELIMIT,
-        "ghost sessions have the same limit");
-    ok (idcomp_generate (c, &id) == 0 && id == IDCOMP_ID_MAX, "the largest id can be made");
-    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "after it no id can be made");
+        "a ghost session has the same limit of final ids");
+    ok (idcomp_generate (c, &id) == 0 && id == IDCOMP_ID_MAX, "the largest final id, 2^53 - 1, can be made");
+    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "after the largest final id no id can be made");
     idcomp_ghost_end (c);
     idcomp_destroy (c);
 
@@ -276,7 +282,7 @@ static void check_limits (void)
     ok (ERR (idcomp_generate_runs (c, LIMIT, runs)) == IDCOMP_ELIMIT, "a session cannot make more than 2^53 - 1 ids");
     ok (idcomp_generate_runs (c, LIMIT - 1, runs) == 1 && runs[0].first == -1 && runs[0].count == LIMIT - 1,
         "a session can make 2^53 - 1 ids");
-    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "after these it can make none");
+    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "after 2^53 - 1 ids a session can make no further id");
     idcomp_destroy (c);
 }
 
@@ -290,7 +296,7 @@ static void check_far_uuid (void)
     ok (idcomp_recompress_text (c, "00000000-0000-4000-8000-000000000001", &id) == 0 && id == -2,
         "a UUID of the session has an id");
     ok (ERR (idcomp_recompress_text (c, "00000000-0000-4004-8000-000000000001", &id)) == IDCOMP_ENOT_COMPRESSED,
-        "a UUID that is larger by 2^64 has no id");
+        "a UUID that is larger by 2^64 than one of the session has no id");
     ok (ERR (idcomp_recompress_text (c, MAX, &id)) == IDCOMP_ENOT_COMPRESSED, "the largest UUID has no id");
     idcomp_destroy (c);
 }
@@ -305,11 +311,11 @@ static void check_runs (void)
     make (c, 2); /* 0 ... 4 are reserved, 0 and 1 used */
     ok (idcomp_generate_runs (c, 5, runs) == 2 && runs[0].first == 2 && runs[0].count == 3 && runs[1].first == -6
             && runs[1].count == 2,
-        "if many ids are made at a time the first are eager, and the others local");
+        "if more ids are made at a time than are reserved, the first are eager and the others local");
     struct idcomp_stats s = idcomp_stats (c);
     ok (s.generated == 7 && s.finalized == 2 && s.eager == 3 && s.local == 2 && s.next_range_first == 3
             && s.local_runs == 2,
-        "the statistics count them");
+        "the statistics count eager and local ids");
     idcomp_destroy (c);
 }
 
@@ -334,11 +340,12 @@ static void check_events (void)
         "the first range reports a cluster and its ids");
     ok (log[2].type == IDCOMP_CLUSTER_EXPANSION && log[2].previous_capacity == 5 && log[2].new_capacity == 9
             && log[2].overflow == 1,
-        "the next range reports the growth of the cluster");
-    ok (log[3].type == IDCOMP_STATUS && log[3].eager == 3 && log[3].local == 1, "... and only its own ids");
-    ok (!log[4].session && strcmp (log[3].session, A) == 0, "... and no other event");
+        "the next range of a session reports that its cluster has grown");
+    ok (log[3].type == IDCOMP_STATUS && log[3].eager == 3 && log[3].local == 1,
+        "the event of a grown cluster has only the ids of the last range");
+    ok (!log[4].session && strcmp (log[3].session, A) == 0, "no other event is reported when a cluster grows");
     arrive (c, B, 1, 1, 1);
-    ok (!log[4].session, "ranges of other sessions are not reported");
+    ok (!log[4].session, "ranges of other sessions report no event");
     idcomp_set_event_cb (c, NULL, NULL);
     make (c, 1);
     ok (!log[4].session, "without a callback no event is reported");
@@ -351,16 +358,17 @@ static void check_equal (void)
     struct idcomp *b = create (A, 3);
     int64_t id;
 
-    ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL), "two new compressors of one session are equal");
+    ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL), "two new compressors with the same session are equal");
     make (a, 4);
     make (b, 4);
-    ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL), "they stay equal after the same operations");
+    ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL),
+        "compressors with the same session are equal after the same operations");
     idcomp_generate (a, &id); /* an eager id leaves no run */
     ok (!idcomp_equal (a, b, IDCOMP_WITH_LOCAL) && idcomp_equal (a, b, IDCOMP_WITHOUT_LOCAL),
-        "one more id makes their local states differ");
+        "one more id in one of two equal compressors makes their local states differ");
     arrive (a, B, 1, 1, 1);
     ok (!idcomp_equal (a, b, IDCOMP_WITHOUT_LOCAL) && !idcomp_equal (b, a, IDCOMP_WITHOUT_LOCAL),
-        "one more cluster makes them differ");
+        "one more cluster in one of two equal compressors makes them differ");
     idcomp_destroy (a);
     idcomp_destroy (b);
 }
@@ -424,7 +432,7 @@ static void check_errors (void)
             && strcmp (idcomp_strerror (ENOMEM), strerror (ENOMEM)) == 0,
         "errno values of the system are returned unchanged");
     ok (!idcomp_error_name (IDCOMP_EBASE) && !idcomp_error_name (IDCOMP_EEND),
-        "other values are not errors of this library");
+        "the numbers before and after the errors of this library have no name");
     errno = EINTR;
     idcomp_destroy (NULL);
     ok (errno == EINTR, "idcomp_destroy accepts NULL and keeps errno");
@@ -459,7 +467,7 @@ static void check_fork (void)
 
     for (int way = 0; way < 3; way++)
         refused += errno_in_child (c, way) == EPERM;
-    ok (refused == 3, "a child process makes no ids, since they would be its parent's");
+    ok (refused == 3, "a child process makes no ids, because they would be its parent's ids");
     ok (idcomp_generate (c, &id) == 0 && id == -1, "the parent process can continue");
     idcomp_destroy (c);
 }

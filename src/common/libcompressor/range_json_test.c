@@ -91,13 +91,13 @@ static void check_round_trip (void)
     char text[512];
     bool good = true;
 
-    ok (decode (full, strlen (full), &r) == 0, "a range is read");
+    ok (decode (full, strlen (full), &r) == 0, "the JSON text of a range is read");
     ok (strcmp (r.session, S) == 0 && r.has_ids && r.first == 3 && r.count == 9 && r.cluster_size == 512 && r.nruns == 2
             && r.runs[1].first == IDCOMP_ID_MAX && r.runs[1].count == 1,
-        "... with all its members");
+        "the range that was read has all members of the text");
     size_t len = (size_t)idcomp_range_format (&r, text, sizeof (text));
     ok (len == strlen (full) && idcomp_range_format_size (&r) == len + 1 && strcmp (text, full) == 0,
-        "... and written unchanged");
+        "a range that was read is written as the same text");
     for (size_t size = 0; size <= len; size++) {
         memset (text, 'x', sizeof (text));
         errno = 0;
@@ -114,11 +114,12 @@ static void check_refused (void)
     bool good = true;
 
     for (size_t i = 0; i < sizeof (refused) / sizeof (refused[0]); i++)
-        ok (decode (refused[i], strlen (refused[i]), &r) < 0 && errno == IDCOMP_ERANGE_FORM, "refused: %s", refused[i]);
+        ok (decode (refused[i], strlen (refused[i]), &r) < 0 && errno == IDCOMP_ERANGE_FORM,
+            "a malformed text of a range is refused: %s", refused[i]);
     for (size_t len = 0; len < strlen (full); len++)
         good &= decode (full, len, &r) < 0 && errno == IDCOMP_ERANGE_FORM;
-    ok (good, "a text that is cut at any byte is refused");
-    ok (r.first == 77, "a refused text leaves the range unchanged");
+    ok (good, "the text of a range that is cut after any byte is refused");
+    ok (r.first == 77, "a refused text leaves the range in the caller's memory unchanged");
 }
 
 static void check_errpos (void)
@@ -147,7 +148,7 @@ static void check_errpos (void)
             good++;
         else
             diag ("%s: %zu", faults[i].text, pos);
-    ok (good == n, "the position of an error is reported (%zu)", good);
+    ok (good == n, "the position of an error in the text of a range is reported (%zu)", good);
 }
 
 /* Whether a text with 'n' runs is accepted. */
@@ -173,7 +174,8 @@ int main (void)
     check_round_trip ();
     for (size_t i = 0; i < sizeof (accepted) / sizeof (accepted[0]); i++) {
         struct idcomp_range r;
-        if (ok (decode (accepted[i], strlen (accepted[i]), &r) == 0, "accepted: form %zu", i))
+        if (ok (decode (accepted[i], strlen (accepted[i]), &r) == 0,
+                "an unusual valid text of a range is accepted: form %zu", i))
             idcomp_range_fini (&r);
     }
     check_refused ();

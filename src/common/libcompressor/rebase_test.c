@@ -86,12 +86,14 @@ static void check_ids_stay (void)
     if (!c)
         bail_out (idcomp_strerror (errno));
     ok (strcmp (idcomp_session (c), A) == 0 && idcomp_equal (b, c, IDCOMP_WITHOUT_LOCAL),
-        "it is the same session in the same final space");
-    ok (same_ids (a, c, id, n), "each id that was handed out has the same UUID and form");
+        "after loading a newer form, a session is the same session, in the final space of the form");
+    ok (same_ids (a, c, id, n),
+        "after loading a newer form, each id that was given out has the same UUID and is converted to the same form");
     ok (idcomp_stats (c).generated == n && idcomp_stats (c).finalized == 12 && idcomp_stats (c).next_range_first == 13,
-        "announced ids are final, and the rest is announced next");
+        "after loading a newer form, the announced ids are final, and the other ids are announced next");
     order (c, 1, &b, 1);
-    ok (idcomp_expected (b, A) == n + 2, "its next range continues there");
+    ok (idcomp_expected (b, A) == n + 2,
+        "after loading a newer form, the next range of the session continues after the ids that the form has");
     idcomp_range_fini (&range);
     idcomp_destroy (a);
     idcomp_destroy (b);
@@ -109,7 +111,7 @@ static void check_new_session (void)
     order (c, 3, all, 2);
     struct idcomp *moved = compressor_rebase (a, form, save (b));
     ok (moved && same_ids (a, moved, id, 2) && idcomp_equal (moved, c, IDCOMP_WITHOUT_LOCAL),
-        "a session that is not in the form keeps its ids");
+        "a session that the newer form does not have keeps its ids");
     idcomp_destroy (a);
     idcomp_destroy (b);
     idcomp_destroy (c);
@@ -133,18 +135,18 @@ static void check_refused (void)
     order (b, 3, all, 2);
     size_t size = save (b);
     order (b, 9, all, 2);
-    ok (refused (a, size) == ESTALE, "an older form is refused");
+    ok (refused (a, size) == ESTALE, "a form with fewer ranges than the session has processed is refused");
     order (other, 3, &other, 1);
-    ok (refused (a, save (other)) == ESTALE, "the form of another order is refused");
+    ok (refused (a, save (other)) == ESTALE, "a form of ranges in another order is refused");
     order (a, 3, all, 2);
     order (b, 3, all, 2);
     size = save (b);
     struct idcomp *twin = create (A);
-    ok (refused (twin, size) == IDCOMP_ECORRUPT_VALUE, "a form with ids that the session has not made is refused");
+    ok (refused (twin, size) == IDCOMP_ECORRUPT_VALUE, "a form with ids that this session has not made is refused");
     size_t cut = 0;
     while (cut < size && refused (twin, cut) != 0)
         cut++;
-    ok (cut == size, "a form cut anywhere is refused: %zu of %zu bytes", cut, size);
+    ok (cut == size, "a form that is cut anywhere is refused: %zu of %zu bytes", cut, size);
     ok (refused (twin, idcomp_save (a, IDCOMP_WITH_LOCAL, form, sizeof (form))) == IDCOMP_EHAS_LOCAL_STATE,
         "a form with local state is refused");
     idcomp_destroy (a);

@@ -49,22 +49,22 @@ static void check_announcing (void)
     struct replica *r = create (A);
     const struct idcomp_range *range;
 
-    ok (!replica_announce (r) && replica_settled (r), "without ids there is no announcement");
+    ok (!replica_announce (r) && replica_settled (r), "a replica without new ids has no announcement");
     make (r);
     range = replica_announce (r);
-    ok (range && range->first == 1 && range->count == 1, "an id is announced");
+    ok (range && range->first == 1 && range->count == 1, "a new id is announced");
     make (r);
-    ok (!replica_announce (r), "the next one is not announced while an announcement is in progress");
+    ok (!replica_announce (r), "no further id is announced while an announcement is in progress");
     replica_announce_again (r);
     range = replica_announce (r);
     ok (range && range->first == 1 && range->count == 1, "a lost announcement is repeated unchanged");
     replica_heard (r, 1);
-    ok (!replica_announce (r) && !replica_settled (r), "a response alone does not end the announcement");
-    ok (replica_apply (r, 1, range) == 0, "the range in the order ends it");
+    ok (!replica_announce (r) && !replica_settled (r), "the response to an announcement alone does not end it");
+    ok (replica_apply (r, 1, range) == 0, "the announcement ends when its range arrives in the order");
     range = replica_announce (r);
-    ok (range && range->first == 2 && range->count == 1, "then the other ids are announced");
+    ok (range && range->first == 2 && range->count == 1, "after an announcement the ids made meanwhile are announced");
     ok (replica_apply (r, 2, range) == 0 && !replica_announce (r) && replica_settled (r),
-        "... until all ids are in the order");
+        "a replica makes announcements until all its ids are in the order");
     replica_destroy (r);
 }
 
@@ -73,20 +73,23 @@ static void check_order (void)
     struct replica *r = create (A);
     struct idcomp_range first = range_of (B, 1, 2), second = range_of (B, 3, 2);
 
-    ok (!replica_missing (r), "at first no range is missing");
-    ok (replica_apply (r, 2, &second) < 0 && errno == EAGAIN, "a range that arrives too early is not finalized");
-    ok (replica_missing (r) && replica_seq (r) == 0, "... and shows that ranges are missing");
+    ok (!replica_missing (r), "a new replica misses no range");
+    ok (replica_apply (r, 2, &second) < 0 && errno == EAGAIN,
+        "a range that arrives before an earlier one is not finalized");
+    ok (replica_missing (r) && replica_seq (r) == 0,
+        "a range that arrives before an earlier one shows that ranges are missing");
     ok (replica_apply (r, 1, &first) == 0 && replica_missing (r) && replica_seq (r) == 1,
-        "the missing range is passed again");
+        "after a missing range was finalized, the range that arrived too early is still missing");
     ok (replica_apply (r, 2, &second) == 0 && !replica_missing (r) && replica_seq (r) == 2,
-        "... until no range is missing");
+        "when the range that arrived too early arrives again, no range is missing");
     ok (replica_apply (r, 1, &first) == 0 && replica_apply (r, 2, &second) == 0
             && idcomp_stats (replica_ids (r)).allocated_finals == 6,
         "a range that arrives twice is ignored");
     replica_heard (r, 5);
-    ok (replica_missing (r) && replica_seq (r) == 2, "ranges that are known to exist are missing");
+    ok (replica_missing (r) && replica_seq (r) == 2,
+        "if a replica knows the number of the latest range, ranges up to that number are missing");
     replica_heard (r, 4);
-    ok (replica_missing (r) && replica_seq (r) == 2, "a lower number changes nothing");
+    ok (replica_missing (r) && replica_seq (r) == 2, "a number below the known latest range changes nothing");
     replica_destroy (r);
 }
 
@@ -107,11 +110,13 @@ static void check_load (void)
     replica_heard (a, 2);
     ok (replica_load (a, form, size, 2) == 0 && replica_seq (a) == 2 && !replica_missing (a),
         "a stored form replaces the ranges in it");
-    ok (replica_settled (a) && !replica_announce (a), "the announced range is among them");
+    ok (replica_settled (a) && !replica_announce (a),
+        "an announced range that is in a loaded form is no longer announced");
     ok (idcomp_decompress (replica_ids (a), id, &after) == 0 && memcmp (&before, &after, sizeof (after)) == 0,
-        "an id that was handed out has the same UUID");
-    ok (replica_load (a, form, 3, 2) == 0, "a form that is not newer is ignored");
-    ok (replica_load (a, form, 3, 3) < 0 && errno == EPIPE && replica_broken (a), "a damaged form breaks the replica");
+        "an id that was given out has the same UUID after loading a form");
+    ok (replica_load (a, form, 3, 2) == 0, "a form that has no further ranges is ignored");
+    ok (replica_load (a, form, 3, 3) < 0 && errno == EPIPE && replica_broken (a),
+        "a damaged form makes the replica broken");
     diag ("%s", replica_broken (a));
     replica_destroy (a);
     replica_destroy (b);
@@ -127,16 +132,17 @@ static void check_large_ranges (void)
     ok (range->cluster_size == 200000, "a session that makes many ids requests twice as many reserved ones");
     replica_apply (r, 1, range);
     ok (idcomp_generate_runs (replica_ids (r), 200000, runs) == 1 && runs[0].first >= 0,
-        "... so that the next ids are final immediately");
+        "the next ids of a session with many reserved ids are final immediately");
     replica_destroy (r);
     r = create (A);
     make (r);
     ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_DEFAULT,
-        "a session that makes few ids requests the default number");
+        "a session that makes few ids requests the default number of reserved ids");
     idcomp_generate_runs (replica_ids (r), INT64_C (1) << 40, runs);
     replica_announce_again (r);
     replica_apply (r, 1, replica_announce (r));
-    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_MAX, "the number of reserved ids is limited");
+    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_MAX,
+        "the number of reserved ids that a session requests is limited");
     replica_destroy (r);
 }
 
@@ -146,7 +152,7 @@ static void check_broken (void)
     struct idcomp_range range = range_of (A, 1, 1);
 
     ok (replica_apply (r, 1, &range) < 0 && errno == EPIPE && replica_broken (r),
-        "a range of ids that this session has not made breaks the replica");
+        "a range with ids of this session that it has not made makes the replica broken");
     diag ("%s", replica_broken (r));
     make (r);
     replica_heard (r, 9);
@@ -154,7 +160,7 @@ static void check_broken (void)
             && replica_load (r, form, 32, 9) < 0 && errno == EPIPE,
         "a broken replica makes no announcement and accepts no range");
     replica_break (r, "another reason");
-    ok (strstr (replica_broken (r), "range 1"), "the first reason is kept");
+    ok (strstr (replica_broken (r), "range 1"), "a broken replica keeps the first reason");
     replica_destroy (r);
     errno = EINTR;
     replica_destroy (NULL);

@@ -114,13 +114,15 @@ static void check_order_counts (void)
 
     strcpy (a.session, "11111111-1111-4111-8111-111111111111");
     strcpy (b.session, OTHER);
-    ok (compressor_digest (one) == compressor_digest (two), "equal final spaces have the same digest");
+    ok (compressor_digest (one) == compressor_digest (two), "two equal final spaces have the same digest");
     idcomp_finalize (one, &a);
     idcomp_finalize (two, &b);
-    ok (compressor_digest (one) != compressor_digest (two), "ranges of different sessions give different digests");
+    ok (compressor_digest (one) != compressor_digest (two),
+        "final spaces with ranges of different sessions have different digests");
     idcomp_finalize (one, &b);
     idcomp_finalize (two, &a);
-    ok (compressor_digest (one) != compressor_digest (two), "a different order of ranges gives a different digest");
+    ok (compressor_digest (one) != compressor_digest (two),
+        "final spaces with the same ranges in a different order have different digests");
     idcomp_destroy (one);
     idcomp_destroy (two);
 }
@@ -131,9 +133,9 @@ int main (void)
 
     for (uint64_t seed = 1; seed <= HISTORIES; seed++)
         good = run_history (seed, &loads, &differ) && good;
-    ok (good, "in %d histories the form of any number of ranges ago equals the form saved then", HISTORIES);
-    ok (loads, "a loaded form has the digest of the compressors that finalized its ranges");
-    ok (differ, "each range changes the digest");
+    ok (good, "in %d histories the form that is computed for an earlier range equals the form saved then", HISTORIES);
+    ok (loads, "a compressor that loaded a form has the digest of the compressors that finalized the same ranges");
+    ok (differ, "each finalized range changes the digest");
     check_order_counts ();
     return done_testing ();
 }

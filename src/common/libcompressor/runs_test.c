@@ -46,8 +46,8 @@ static void check_vector (const json_t *v, size_t number)
     ok (equals (runs.v, runs.n, json_object_get (v, "merged")), "vector %zu: adjacent runs are merged", number);
     for (i = 0; i < json_array_size (contains); i++)
         good &= idruns_contain (&runs, i) == (int_at (contains, i) == 1);
-    ok (good, "vector %zu: members are found", number);
-    ok (cuts_match (&runs, json_object_get (v, "q")), "vector %zu: cuts are exact at both ends", number);
+    ok (good, "vector %zu: the counts in the runs are found, and no others", number);
+    ok (cuts_match (&runs, json_object_get (v, "q")), "vector %zu: a cut of the runs is exact at both ends", number);
     idruns_fini (&runs);
 }
 
@@ -100,7 +100,7 @@ int main (void)
         check_vector (vectors, 0);
     for (unsigned int set = 0; set < 1U << 11; set += 2)
         good &= world_is_right (set);
-    ok (good, "all sets of counts up to 10 have the right members and cuts");
+    ok (good, "runs of each set of counts up to 10 have the right members and cuts");
     json_decref (root);
     return done_testing ();
 }

@@ -117,12 +117,14 @@ static void check_round_trip (void)
         struct form f = example (local);
         struct idcomp *c;
         ok (load (&f, f.n, local ? NULL : NEW, IDCOMP_STRICT, &c) == 0, "a form is loaded, local state %d", local);
-        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL), "... and stored as the same bytes");
+        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL),
+            "a form that was loaded is stored as the same bytes");
         unsigned char buf[8];
         errno = 0;
         ok (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, idcomp_save_size (c, IDCOMP_WITH_LOCAL) - 1) < 0 && errno == ENOSPC,
-            "... but not if the buffer is one byte too small");
-        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0, "the local session has the right name");
+            "a form is not stored if the buffer is one byte too small");
+        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0,
+            "after loading, the local session has the name that the form has for it, or else the name given");
         idcomp_destroy (c);
     }
 }
@@ -135,14 +137,15 @@ static void check_cuts (void)
         bool good = true;
         for (size_t cells = 0; cells < f.n; cells++)
             good &= load (&f, cells, local ? NULL : NEW, IDCOMP_STRICT, &c) == IDCOMP_ECORRUPT_TRUNCATED;
-        ok (good, "a form that is cut after any cell is truncated, local state %d", local);
+        ok (good, "a form that is cut after any cell is refused as truncated, local state %d", local);
         add (&f, 0);
-        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING, "one more cell is refused");
+        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING,
+            "a form with one more cell at its end is refused");
     }
     struct form f = example (true);
     errno = 0;
     ok (!idcomp_load (f.cell, f.n * 8 - 3, NULL, IDCOMP_STRICT) && errno == IDCOMP_ECORRUPT_LENGTH,
-        "a size that is not a multiple of 8 bytes is refused");
+        "a form whose size is not a multiple of 8 bytes is refused");
 }
 
 /* Put unusual values into each cell of each form. */
@@ -187,7 +190,7 @@ static void check_values (void)
             f.cell[cell] = was;
         }
     }
-    ok (good, "unusual values are refused, or stored unchanged");
+    ok (good, "forms with unusual values in a cell are refused, or stored unchanged");
 }
 
 struct wrong {
@@ -235,7 +238,7 @@ static void check_rules (void)
             if (rules[i].change[k].cell)
                 f.cell[rules[i].change[k].cell] = htole64 (num (rules[i].change[k].value));
         int error = result (&f, NULL, IDCOMP_STRICT);
-        if (!ok (error == rules[i].error, "refused: %s", rules[i].what))
+        if (!ok (error == rules[i].error, "a form with this damage is refused: %s", rules[i].what))
             diag ("got %s", error ? idcomp_strerror (error) : "a compressor");
     }
 }
@@ -246,21 +249,22 @@ static void check_bounds (void)
 
     f.cell[15] = htole64 (num (1048576 + 2));
     f.cell[17] = htole64 (num (16)); /* all ids after the finalized ones may have been eager */
-    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a reserve of 2^20 is accepted");
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a form with a reserve of 2^20 is accepted");
     f = example (true);
     f.cell[18] = htole64 (num (17));
-    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a next range at the next id is accepted");
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a form whose next range begins at the next id is accepted");
     f = example (true);
     f.cell[26] = htole64 (num (14));
     f.cell[27] = htole64 (num (3));
-    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a run may begin within the clusters");
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a form with a run that begins within the clusters is accepted");
     f = example (true);
     f.n -= 4; /* without the last two runs */
     f.cell[19] = htole64 (num (2));
     f.cell[18] = f.cell[17] = htole64 (num (10));
-    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "all ids that were made may be finalized");
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a form in which all ids that were made are finalized is accepted");
     f.cell[18] = f.cell[17] = htole64 (num (9));
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "more finalized ids than were made are refused");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
+        "a form with more finalized ids than were made is refused");
 }
 
 /* --- sessions --- */
@@ -269,13 +273,17 @@ static void check_sessions (void)
 {
     struct form f = example (false);
 
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID, "loading a summary needs a session");
-    ok (result (&f, A, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "a session that is in the summary is refused");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID,
+        "loading a form without local state needs the name of a session");
+    ok (result (&f, A, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS,
+        "loading a form as a session that is in the form is refused");
     ok (result (&f, "88888888-8888-4888-B088-888888888888", IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS,
-        "... in any letter case");
-    ok (result (&f, "new", IDCOMP_STRICT) == IDCOMP_EBAD_UUID, "... and so is a session that is not a UUID");
+        "loading a form as a session that is in the form is refused in any letter case");
+    ok (result (&f, "new", IDCOMP_STRICT) == IDCOMP_EBAD_UUID,
+        "loading a form as a session that is not a UUID is refused");
     f.cell[5] = htole64 (UINT64_C (1) << 58);
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a session of more than 122 bits is refused");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
+        "a form with a session of more than 122 bits is refused");
     f.cell[5] = htole64 ((UINT64_C (1) << 58) - 1);
     f.cell[4] = htole64 (UINT64_MAX);
     ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a session too close to the largest UUID is refused");
@@ -283,9 +291,10 @@ static void check_sessions (void)
     ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_EHAS_LOCAL_STATE,
         "a form with local state cannot be loaded as a new session");
     f.cell[6] = f.cell[4];
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "the same session twice is refused");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "a form that has a session twice is refused");
     f.cell[4] = f.cell[6] = htole64 (B_LOW);
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "... whether it is the local one or not");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS,
+        "a form that has another session than the local one twice is refused");
 }
 
 /* Many sessions in any order: all are found after loading. */
@@ -325,44 +334,46 @@ static void check_lenient (void)
 
     f.cell[21] = htole64 (num (5));
     ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && idcomp_stats (c).local_runs == 3,
-        "original: adjacent runs are merged");
+        "original mode: adjacent runs of a form are merged");
     idcomp_destroy (c);
 
     f = example (false);
     f.cell[1] = htole64 (num (7));
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a flag of 7 means no local state");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original mode: a flag of 7 means that a form has no local state");
 
     f = example (false);
     f.cell[11] = htole64 (num (0));
     ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
-        "a summary with a session without clusters is refused");
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a summary may have a session without clusters");
+        "a form without local state that has a session without clusters is refused");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0,
+        "original mode: a form without local state may have a session without clusters");
 
     f = example (true);
     f.cell[17] = htole64 (num (3));
     ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && saves_as (c, &f, IDCOMP_WITH_LOCAL),
-        "original: fewer ids may be made than finalized");
+        "original mode: a form may have fewer ids made than finalized");
     idcomp_destroy (c);
 
     f = example (true);
     f.cell[10] = htole64 (num (5));
     ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && saves_as (c, &f, IDCOMP_WITH_LOCAL),
-        "original: clusters before the last one may have a reserve");
+        "original mode: clusters before the last one of a session may have a reserve");
     idcomp_destroy (c);
 
     f = example (false);
     f.cell[8] = htole64 (num (-1));
     ok (load (&f, f.n, NEW, IDCOMP_ORIGINAL, &c) == 0 && idcomp_stats (c).finalized == 8,
-        "original: session -1 is the new session");
+        "original mode: session -1 in a cluster means the new session");
     idcomp_destroy (c);
 
     f = (struct form){ .n = 0 };
     NUMBERS (&f, 2, 0, NAN, -3);
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: NaN and negative counts mean 0");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original mode: NaN and negative counts in a form mean 0");
     f = example (false);
     f.cell[3] = htole64 (num (2.5));
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a count of two and a half means three");
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "strict: a count with a fraction is refused");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original mode: a count of two and a half in a form means three");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
+        "strict mode: a count with a fraction in a form is refused");
 }
 
 static int fault_of (const char *text)
@@ -379,14 +390,16 @@ static void check_base64 (void)
 
     ok (idcomp_base64_format ("foo", 3, text, IDCOMP_BASE64_TEXT_SIZE (3)) == 4 && strcmp (text, "Zm9v") == 0
             && idcomp_base64_parse (text, 4, data, sizeof (data), NULL) == 3 && memcmp (data, "foo", 3) == 0,
-        "a form is written as text and read");
+        "a form is written as base64 text and read again");
     ok (idcomp_base64_parse ("Zm9", 3, data, sizeof (data), NULL) < 0 && errno == IDCOMP_ECORRUPT_BASE64,
-        "a text that is not base64 is refused");
+        "a form whose text is not base64 is refused");
     ok (fault_of ("Zm9") == 3 && fault_of ("Zm9vZ") == 5 && fault_of ("Zm9vZ!9v") == 5 && fault_of ("Zm9v=m9v") == 4
             && fault_of ("Zm=v") == 2 && fault_of ("Zm9=Zm9v") == 3 && fault_of ("Zm9v!m9v") == 4,
-        "the position of an error is reported");
-    ok (idcomp_base64_format ("foo", 3, text, 4) < 0 && errno == ENOSPC, "formatting needs space for the NUL");
-    ok (idcomp_base64_parse (text, 4, data, 2, NULL) < 0 && errno == ENOSPC, "parsing needs space for all bytes");
+        "the position of an error in the text of a form is reported");
+    ok (idcomp_base64_format ("foo", 3, text, 4) < 0 && errno == ENOSPC,
+        "writing the text of a form needs space for the NUL");
+    ok (idcomp_base64_parse (text, 4, data, 2, NULL) < 0 && errno == ENOSPC,
+        "reading the text of a form needs space for all bytes");
 }
 
 int main (void)

@@ -36,7 +36,7 @@ static void check_offset (const json_t *cases)
         u128 sum = text_num (text_at (v, 0)) + (u128)decimal (text_at (v, 1));
         good &= strcmp (num_text (sum, text), text_at (v, 2)) == 0;
     }
-    ok (good, "counting up skips version and variant in the %zu cases of the vectors", json_array_size (cases));
+    ok (good, "adding to a UUID skips version and variant in the %zu cases of the vectors", json_array_size (cases));
 }
 
 static void check_diff (const json_t *cases)
@@ -85,9 +85,10 @@ static void check_parse (void)
     char text[IDCOMP_UUID_TEXT_MAX];
     bool strict = true;
 
-    ok (idcomp_uuid_parse (good, strlen (good), &uuid, NULL) == 0, "both letter cases are accepted");
+    ok (idcomp_uuid_parse (good, strlen (good), &uuid, NULL) == 0,
+        "the text of a UUID is accepted in both letter cases");
     idcomp_uuid_format (&uuid, text, sizeof (text));
-    ok (strcmp (text, "01234567-89ab-4cde-bf01-23456789abcd") == 0, "lower case is written");
+    ok (strcmp (text, "01234567-89ab-4cde-bf01-23456789abcd") == 0, "a UUID is written in lower case");
     for (size_t i = 0; i < sizeof (good) - 1; i++) {
         snprintf (text, sizeof (text), "%s", good);
         text[i] = text[i] == '-' ? '0' : '-';
@@ -98,13 +99,14 @@ static void check_parse (void)
         strict &= fault_of (text, sizeof (good) - 1, EINVAL) == (int)i;
         strict &= fault_of (text, i, EMSGSIZE) == (int)i;
     }
-    ok (strict, "a wrong character at any position, and a text cut at any position, are refused");
-    ok (fault_of ("01234567-89ab-4cde-bf01-23456789abcde", 37, EMSGSIZE) == 36, "a longer text is refused");
+    ok (strict,
+        "the text of a UUID is refused with a wrong character at any position, and if it is cut at any position");
+    ok (fault_of ("01234567-89ab-4cde-bf01-23456789abcde", 37, EMSGSIZE) == 36, "a text longer than a UUID is refused");
     ok (idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '0',
-        "a buffer without space for the NUL is too small");
+        "writing a UUID needs space for the NUL");
     ok (!parses ("------------------------------------"), "a text of hyphens only is refused");
-    ok (fault_of ("01234567-89ab-1cde-bf01-23456789abcd", 36, EINVAL) == 14, "version 1 is refused");
-    ok (fault_of ("01234567-89ab-4cde-cf01-23456789abcd", 36, EINVAL) == 19, "another variant is refused");
+    ok (fault_of ("01234567-89ab-1cde-bf01-23456789abcd", 36, EINVAL) == 14, "a UUID of version 1 is refused");
+    ok (fault_of ("01234567-89ab-4cde-cf01-23456789abcd", 36, EINVAL) == 19, "a UUID of another variant is refused");
 }
 
 /* Each position except hyphens, version and variant accepts exactly the hex digits. */
@@ -121,7 +123,7 @@ static void check_digits (void)
             good &= parses (text) == (strchr ("0123456789abcdefABCDEF", c) != NULL);
         }
     }
-    ok (good, "all 255 characters are tried at each position of a digit");
+    ok (good, "at each position of a digit of a UUID exactly the hex digits are accepted, of 255 characters");
 }
 
 static void check_random (void)
@@ -134,9 +136,10 @@ static void check_random (void)
     struct idcomp_uuid low = idcomp_uuid_random (zeros);
     struct idcomp_uuid high = idcomp_uuid_random (ones);
     idcomp_uuid_format (&low, text, sizeof (text));
-    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0, "random bits of 0 give the smallest UUID");
+    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0,
+        "random bits that are all 0 give the smallest UUID");
     idcomp_uuid_format (&high, text, sizeof (text));
-    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0, "random bits of 1 give the largest UUID");
+    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0, "random bits that are all 1 give the largest UUID");
 }
 
 /* Each single bit, and each pair of adjacent bits, is kept by both conversions. */
@@ -155,7 +158,7 @@ static void check_bits (void)
                     && uuidnum_from_uuid (&again) == num;
         }
     }
-    ok (good, "each of the 122 bits is kept by number, UUID and text");
+    ok (good, "each of the 122 bits of a UUID is the same in number, UUID and text");
 }
 
 static uint64_t next_random (uint64_t *state)

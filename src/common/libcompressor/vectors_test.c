@@ -630,7 +630,7 @@ static void run_reading (const json_t *root, int flags, const char *reading)
             failed++;
     }
     ok (failed == 0 && w->checks > 0 && excepted == (flags & IDCOMP_ORIGINAL ? 0 : refused),
-        "%s reading: with %zu operations %zu scenarios passed, %zu were excepted, %zu failed", reading, w->checks,
+        "%s reading: in %zu operations %zu scenarios passed, %zu are known exceptions, %zu failed", reading, w->checks,
         passed, excepted, failed);
     free (w);
 }
@@ -641,7 +641,7 @@ int main (void)
 
     ok (json_integer_value (json_object_get (root, "maxClusterSize")) == IDCOMP_CLUSTER_SIZE_MAX
             && json_integer_value (json_object_get (root, "defaultClusterSize")) == IDCOMP_CLUSTER_SIZE_DEFAULT,
-        "cluster sizes equal the vectors' sizes");
+        "the cluster sizes of the compressor equal the vectors' sizes");
     run_reading (root, IDCOMP_ORIGINAL, "original");
     run_reading (root, IDCOMP_STRICT, "strict");
     json_decref (root);

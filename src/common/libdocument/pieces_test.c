@@ -45,7 +45,7 @@ static void check_cuts (void)
         good = good && taken && is_form (&p);
         pieces_fini (&p);
     }
-    ok (good, "pieces of any size make the form");
+    ok (good, "pieces of any size are joined to the form");
 }
 
 static void check_whole (void)
@@ -53,9 +53,9 @@ static void check_whole (void)
     struct pieces p = { 0 };
 
     ok (!pieces_whole (&p) && pieces_begin (&p, 7, text, 0) == 0 && is_form (&p),
-        "a single piece can be the whole form");
+        "a piece that is the whole form completes it");
     ok (pieces_begin (&p, 8, "", 0) == 0 && pieces_whole (&p) && p.size == 0,
-        "an empty form after another one is accepted");
+        "pieces of another form may be added after a completed one, even if it is empty");
     pieces_fini (&p);
 }
 
@@ -65,15 +65,16 @@ static void check_refused (void)
     struct pieces p = { 0 };
 
     ok (pieces_begin (&p, 7, cut (0, 8), PIECES_MAX + 1) < 0 && errno == EFBIG,
-        "a text that is too long fails with EFBIG");
-    ok (pieces_begin (&p, 7, cut (0, 8), -1) < 0 && errno == EFBIG, "a negative length fails with EFBIG");
+        "a form whose text is too long fails with EFBIG");
+    ok (pieces_begin (&p, 7, cut (0, 8), -1) < 0 && errno == EFBIG,
+        "a form whose text has a negative length fails with EFBIG");
     ok (pieces_begin (&p, 7, text, 8) < 0 && errno == EPROTO,
         "a piece that is longer than the whole text fails with EPROTO");
     ok (pieces_begin (&p, 7, cut (0, 8), all) == 0 && pieces_add (&p, 8, cut (8, 8)) < 0 && errno == EPROTO,
         "a piece of another form fails with EPROTO");
     ok (pieces_add (&p, 7, "") < 0 && errno == EPROTO, "an empty piece fails with EPROTO");
     ok (pieces_add (&p, 7, "****") < 0 && errno == IDCOMP_ECORRUPT_BASE64, "a piece that is not base64 is refused");
-    ok (!pieces_whole (&p), "after refused pieces the form is not whole");
+    ok (!pieces_whole (&p), "after refused pieces the form is not complete");
     errno = EINTR;
     pieces_fini (&p);
     ok (errno == EINTR, "pieces_fini keeps errno");

@@ -151,14 +151,16 @@ static void check_joining (void)
     idt_error_t error;
 
     root_begin ();
-    ok (docsession_init (&s, "a b", &error) < 0 && errno == EINVAL && *error.text, "a session needs a valid name");
-    ok (docsession_init (&s, NAME, NULL) == 0 && asks (&s, "compressor.join"), "a session joins first");
+    ok (docsession_init (&s, "a b", &error) < 0 && errno == EINVAL && *error.text,
+        "a session of a document needs a valid name of the document");
+    ok (docsession_init (&s, NAME, NULL) == 0 && asks (&s, "compressor.join"),
+        "the first request of a session joins the document");
     ok (request_number (&s, "from") == -1 && hear_new (&s, ranges_from (UUID, 1)) == 0 && !s.replica,
-        "events before the form arrives are ignored, since the form contains them");
+        "events that arrive before the form are ignored, because the form contains their ranges");
     ok (take_new (&s, json_pack ("{s:i}", "seq", 0)) < 0 && errno == EPROTO && !s.replica,
-        "a response without a form is refused");
+        "a response to a join without a form is refused");
     ok (take_new (&s, form (0, WHOLE)) == 0 && s.replica && strcmp (s.uuid, UUID) == 0 && asks (&s, NULL),
-        "a whole form makes the replica, and no range is missing");
+        "a response with the whole form creates the replica, and no range is missing");
     docsession_fini (&s);
     root_end ();
 }
@@ -175,11 +177,12 @@ static void check_pieces (void)
             && asks (&s, "compressor.state") && request_number (&s, "offset") == 40,
         "a form in pieces is requested piece by piece");
     docsession_failed (&s);
-    ok (asks (&s, "compressor.join"), "if rank 0 no longer has the form, the session joins again");
+    ok (asks (&s, "compressor.join"),
+        "if rank 0 no longer has the form that a session reads in pieces, the session joins again");
     ok (take_new (&s, form (0, 30)) == 0 && take_new (&s, form (30, WHOLE)) == 0 && replica_seq (s.replica) == 1,
-        "the last piece makes the replica");
+        "the last piece of a form creates the replica");
     ok (asks (&s, "compressor.fetch") && request_number (&s, "from") == 2 && asks (&s, NULL),
-        "ranges of the meantime are requested once");
+        "after the last piece of a form, the ranges that were ordered meanwhile are requested once");
     docsession_fini (&a);
     docsession_fini (&s);
     root_end ();
@@ -202,9 +205,9 @@ static void check_order (void)
             && request_number (&b, "from") == 1,
         "a session that missed a range requests ranges from that one on");
     ok (take_new (&b, some_ranges (UUID, 1, 1)) == 0 && replica_seq (b.replica) == 1 && asks (&b, "compressor.fetch"),
-        "it sends another request if the response has fewer ranges than exist");
+        "a session sends another request if the response has fewer ranges than exist");
     ok (take_new (&b, ranges_from (UUID, 1)) == 0 && replica_seq (b.replica) == 2 && asks (&b, NULL) && b.ranges == 2,
-        "the next response completes them, and a known range is not processed again");
+        "when the next response has the remaining ranges, a range that is already known is not processed again");
     ok (hear_new (&b, ranges_from (UUID, 1)) == 0 && replica_seq (b.replica) == 2 && b.ranges == 2,
         "a known range in an event is not processed again");
     docsession_fini (&a);
@@ -221,13 +224,13 @@ static void check_answer (void)
     join (&b);
     make (&a, 3);
     order (&a);
-    ok (hear_new (&a, ranges_from (UUID, 1)) == 0, "one range is ordered");
+    ok (hear_new (&a, ranges_from (UUID, 1)) == 0, "a session accepts an event with one range");
     make (&a, 600);
     order (&a);
     b.ask = true;
     ok (request_number (&b, "from") == 1 && take_new (&b, some_ranges (UUID, 1, 1)) == 0
             && asks (&b, "compressor.fetch") && request_number (&b, "from") == 2,
-        "a response contains the number of the latest range");
+        "a session that gets some ranges requests further ones up to the newest number in the response");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -247,11 +250,11 @@ static void check_form (void)
     ok (request_number (&b, "from") == 1 && take_new (&b, form (0, 30)) == 0 && asks (&b, "compressor.state")
             && take_new (&b, form (30, WHOLE)) == 0 && replica_seq (b.replica) == 1 && b.forms == 1,
         "a session that is far behind loads a form");
-    ok (asks (&b, NULL) && !replica_settled (b.replica), "it keeps its own ids");
+    ok (asks (&b, NULL) && !replica_settled (b.replica), "a session that loaded a form keeps its own ids");
     b.ask = true;
     ok (request_number (&b, "from") == 2 && take_new (&b, form (0, 30)) == 0
             && hear_new (&a, ranges_from (UUID, 1)) == 0,
-        "pieces of another form begin to arrive");
+        "a session accepts the first piece of another form");
     make (&a, 600);
     order (&a);
     ok (take_new (&b, form (30, WHOLE)) < 0 && errno == EPROTO && !docsession_in_pieces (&b),
@@ -274,11 +277,11 @@ static void check_strangers (void)
     ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch")
             && request_number (&b, "from") == 1 && take_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE
             && replica_seq (b.replica) == 0,
-        "an event of another document of this name changes nothing; the session asks rank 0");
+        "after an event of another document of the same name a session changes nothing and asks rank 0");
     event = ranges_from (UUID, 1);
     json_object_set_new (event, "digest", json_string ("0123456789abcdef"));
     ok (hear_new (&b, event) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch"),
-        "ranges that continue another history are not processed; the session asks rank 0");
+        "after an event with ranges of another history a session processes none of them and asks rank 0");
     docsession_fini (&b);
     join (&b);
     event = ranges_from (OTHER_UUID, 1);
@@ -300,25 +303,26 @@ static void check_edits (void)
     join (&b);
     ok (hear_new (&b, parse_new (docwire_edit (NAME, OTHER_UUID, ""))) == 0 && asks (&b, "compressor.fetch")
             && request_number (&b, "from") == 1 && take_new (&b, ranges_from (UUID, 1)) == 0 && asks (&b, NULL),
-        "the deletion of another document of this name changes nothing");
+        "after the deletion of another document of the same name a session changes nothing");
     ok (hear_new (&b, parse_new (docwire_edit (NAME, UUID, "plan"))) == 0 && asks (&b, "compressor.fetch")
             && strcmp (b.name, NAME) == 0 && request_number (&b, "from") == 1,
-        "a session asks rank 0 after the event of a new name");
+        "after an event that its document has a new name, a session asks rank 0");
     make (&a, 3);
     order (&a);
     answer = ranges_from (UUID, 1);
     json_object_set_new (answer, "document", json_string ("plan"));
     ok (take_new (&b, answer) == 0 && strcmp (b.name, "plan") == 0 && strcmp (b.uuid, UUID) == 0
             && replica_seq (b.replica) == 1 && asks (&b, NULL),
-        "it continues under the new name");
+        "a session continues under the new name of its document that rank 0 returns");
     ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) == 0 && asks (&b, NULL),
-        "events of another document that now has the old name are ignored");
+        "after its document got a new name, a session ignores events of another document with the old name");
     answer = ranges_from (UUID, 1);
     json_object_set_new (answer, "document", json_string ("/"));
-    ok (take_new (&b, answer) < 0 && errno == EPROTO && strcmp (b.name, "plan") == 0, "an invalid new name is refused");
+    ok (take_new (&b, answer) < 0 && errno == EPROTO && strcmp (b.name, "plan") == 0,
+        "a response with an invalid new name of the document is refused");
     ok (hear_new (&a, parse_new (docwire_edit (NAME, UUID, ""))) == 0 && asks (&a, "compressor.fetch")
             && !replica_broken (a.replica),
-        "a session asks rank 0 after the event of its document's deletion");
+        "after an event that its document was deleted, a session asks rank 0");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -333,14 +337,14 @@ static void check_malformed (void)
     join (&s);
     json_t *event = json_pack ("{s:s s:s s:i s:[i]}", "document", NAME, "uuid", UUID, "seq", 1, "ranges", 7);
     ok (docsession_hear (&s, event, &error) < 0 && errno == EPROTO && strstr (error.text, "range 1"),
-        "an invalid range is reported: %s", error.text);
-    ok (asks (&s, "compressor.fetch"), "... and is requested");
+        "an invalid range in an event is reported: %s", error.text);
+    ok (asks (&s, "compressor.fetch"), "an invalid range in an event is requested again");
     json_object_set_new (event, "seq", json_integer (0));
-    ok (hear_new (&s, event) < 0 && errno == EPROTO, "an event with the number 0 is refused");
+    ok (hear_new (&s, event) < 0 && errno == EPROTO, "an event with range number 0 is refused");
     ok (take_new (&s, json_pack ("{s:s s:i s:i}", "uuid", UUID, "newest", 1, "seq", 1)) < 0 && errno == EPROTO,
-        "a response without ranges and form is refused");
+        "a response without ranges and without a form is refused");
     replica_break (s.replica, "a contradiction was found");
-    ok (asks (&s, NULL), "a broken session makes no request");
+    ok (asks (&s, NULL), "a session whose replica is broken makes no request");
     docsession_fini (&s);
     root_end ();
 }

@@ -22,13 +22,14 @@ static void check_names (void)
     idt_error_t error;
 
     memset (name, 'n', DOCWIRE_NAME_MAX);
-    ok (is_good (name) && is_good ("a") && is_good ("Az09._-"), "a name has letters, digits, and . _ -");
+    ok (is_good (name) && is_good ("a") && is_good ("Az09._-"),
+        "the name of a document may have letters, digits, and . _ -");
     name[DOCWIRE_NAME_MAX] = 'n';
-    ok (!is_good (name) && !is_good (""), "a name that is empty or too long is refused");
+    ok (!is_good (name) && !is_good (""), "the name of a document is refused if it is empty or too long");
     ok (!is_good (".a") && !is_good ("-a") && !is_good ("a b") && !is_good ("a/b") && !is_good ("\xc3\xa4"),
-        "other characters are refused");
+        "the name of a document is refused if it has other characters than letters, digits, and . _ -");
     ok (docwire_check_name ("a*", &error) < 0 && errno == EINVAL && strstr (error.text, "'a*' is not a valid name"),
-        "a refusal has an error text: %s", error.text);
+        "the error text of a refused name says why: %s", error.text);
 }
 
 static void check_uuids (void)
@@ -38,7 +39,7 @@ static void check_uuids (void)
 
     ok (docwire_random_uuid (a) == 0 && docwire_random_uuid (b) == 0 && strcmp (a, b) != 0
             && idcomp_uuid_parse (a, strlen (a), &uuid, NULL) == 0,
-        "a random UUID is made: %s", a);
+        "a new document gets a random UUID: %s", a);
 }
 
 /* --- ranges ----------------------------------------------------------------------------------------- */
@@ -92,10 +93,10 @@ static void check_range (void)
     ok (is_string (element, "document", "doc") && is_string (element, "uuid", UUID) && is_number (element, "seq", 4)
             && is_string (element, "digest", "0123456789abcdef")
             && is_range (json_array_get (json_object_get (element, "ranges"), 0), range_text[0]),
-        "its announcement contains it unchanged");
+        "the announcement of a range contains the range unchanged");
     idcomp_range_fini (&range);
     ok (docwire_get_range (bad, &range, &error) < 0 && errno == EINVAL && strstr (error.text, "sessionId"),
-        "an invalid range is refused, and its text is reported: %s", error.text);
+        "an invalid range is refused, and the error names the invalid member: %s", error.text);
     ok (docwire_get_range (n, &range, NULL) < 0 && errno == EINVAL, "a range that is not an object is refused");
     json_decref (element);
     json_decref (o);
@@ -119,10 +120,10 @@ static void check_ranges (void)
     ok (is_number (event, "seq", 8) && is_string (event, "digest", "00000000000000ab") && json_array_size (ranges) == 2
             && is_range (json_array_get (ranges, 0), range_text[0])
             && is_range (json_array_get (ranges, 1), range_text[1]),
-        "ranges are numbered from the first one on");
+        "the ranges of an event are numbered from the number of the first one on");
     ok (!json_object_get (event, "newest") && is_number (answer, "newest", 9) && !json_object_get (answer, "digest"),
-        "unknown members are left out");
-    ok (json_is_array (json_object_get (answer, "ranges")), "without ranges the list is empty");
+        "a list of ranges has no member for a number that is not known");
+    ok (json_is_array (json_object_get (answer, "ranges")), "a list of no ranges is empty");
     json_decref (event);
     json_decref (answer);
 }
@@ -161,11 +162,13 @@ static void check_forms (void)
     json_t *b = parse_new (docwire_state ("doc", UUID, 9, 8, form, SIZE, DOCWIRE_PIECE));
     ok (has_bytes (a, form, 0, DOCWIRE_PIECE) && has_bytes (b, form, DOCWIRE_PIECE, 100)
             && is_number (a, "size", IDCOMP_BASE64_TEXT_SIZE (SIZE) - 1),
-        "a larger form is sent in pieces, with the length of its text");
+        "a form above the size of a piece is sent in pieces, with the length of its text");
     json_t *whole = parse_new (docwire_state ("doc", UUID, 8, 8, form, SIZE, DOCWIRE_WHOLE));
-    ok (has_bytes (whole, form, 0, SIZE) && !json_object_get (whole, "size"), "... or whole on request");
+    ok (has_bytes (whole, form, 0, SIZE) && !json_object_get (whole, "size"),
+        "a form above the size of a piece is sent whole on request");
     size_t size;
-    ok (!docwire_get_form ("****", &size) && errno == IDCOMP_ECORRUPT_BASE64, "a text that is not base64 is refused");
+    ok (!docwire_get_form ("****", &size) && errno == IDCOMP_ECORRUPT_BASE64,
+        "a form whose text is not base64 is refused");
     json_decref (small);
     json_decref (a);
     json_decref (b);

@@ -62,9 +62,10 @@ static void test_chacha (void)
         key[blocks[i].key_at] = blocks[i].key_byte;
         flax_chacha (key, blocks[i].counter, 20, out, 2);
         to_blocks (out);
-        ok (!memcmp (out, blocks[i].stream, 16), "%s: same key stream", blocks[i].name);
+        ok (!memcmp (out, blocks[i].stream, 16),
+            "ChaCha with %s as key and counter makes the same key stream as the reference", blocks[i].name);
         if (blocks[i].counter == 0)
-            ok (!memcmp (out + 64, blocks[1].stream, 16), "the second lane is the next block");
+            ok (!memcmp (out + 64, blocks[1].stream, 16), "the second lane of a ChaCha computation is the next block");
     }
     uint8_t key[32] = { 7 }, all[3 * FLAX_CHACHA_CHUNK], part[FLAX_CHACHA_CHUNK];
     unsigned good = 0;
@@ -76,7 +77,7 @@ static void test_chacha (void)
         to_blocks (part);
         good += !memcmp (part, all + 64 * block, sizeof (part));
     }
-    ok (good == 17, "a stream that begins at any block equals the rest of the whole stream");
+    ok (good == 17, "a key stream that begins at any block equals the rest of the whole key stream");
 }
 
 static int compare_cb (const void *a, const void *b)
@@ -101,9 +102,10 @@ static void test_draws (void)
     qsort (bits, DRAWS, sizeof (bits[0]), compare_cb);
     for (int i = 1; i < DRAWS; i++)
         repeated += bits[i] == bits[i - 1];
-    ok (good == DRAWS && !forked && repeated == 0, "%d draws, over many fillings, are all different", DRAWS);
+    ok (good == DRAWS && !forked && repeated == 0,
+        "%d random numbers, drawn from many fillings of the buffer, are all different", DRAWS);
     /* 320000 are expected, and 400 is one standard deviation: a deviation of ten does not occur */
-    ok (ones > 316000 && ones < 324000, "half of the bits are set (%u)", ones);
+    ok (ones > 316000 && ones < 324000, "half of the bits in the random numbers are set (%u)", ones);
     flax_random_destroy (random);
     flax_random_destroy (NULL);
 }
@@ -135,8 +137,8 @@ static void test_fork (void)
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < 8; k++)
             shared = shared || mine[i] == theirs[k];
-    ok (WIFEXITED (status) && WEXITSTATUS (status) == 0, "a fork is reported once in the child");
-    ok (read_all && !shared && !forked, "... and the child draws other bits than its parent");
+    ok (WIFEXITED (status) && WEXITSTATUS (status) == 0, "a fork is reported once in the child, at its first draw");
+    ok (read_all && !shared && !forked, "after a fork the child draws other bits than its parent");
     flax_random_destroy (random);
 }
 
@@ -165,11 +167,13 @@ static void test_fork_told_by_ids (void)
     no_wiping = true;
     struct flax_random *random = flax_random_create ();
     ok (flax_random_draw (random, &a, &forked) == 0 && flax_random_draw (random, &b, &forked) == 0 && !forked,
-        "without wiped pages bits are drawn");
+        "without pages that the kernel wipes at a fork, random bits are drawn");
     generation++;
-    ok (flax_random_draw (random, &b, &forked) == 0 && forked, "in a process with another id a fork is reported");
+    ok (flax_random_draw (random, &b, &forked) == 0 && forked,
+        "without wiped pages a fork is reported because the process has another id");
     forked = false;
-    ok (flax_random_draw (random, &c, &forked) == 0 && !forked && a != b && b != c, "... once");
+    ok (flax_random_draw (random, &c, &forked) == 0 && !forked && a != b && b != c,
+        "without wiped pages a fork is reported once");
     generation--;
     no_wiping = false;
     flax_random_destroy (random);
@@ -188,18 +192,20 @@ static void test_no_random (void)
     gen = flax_gen_create (NULL);
     random_errnum = ENOSYS;
     random_failures = 1;
-    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == ENOSYS, "another error is returned, and no id is made");
-    ok (flax_gen_reserve (gen, t, 1, &id) == 1, "... until getrandom () succeeds");
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == ENOSYS,
+        "another error than EINTR of getrandom () is returned, and no id is made");
+    ok (flax_gen_reserve (gen, t, 1, &id) == 1, "no id is made until getrandom () succeeds");
     flax_gen_destroy (gen);
 }
 
 static void test_no_memory (void)
 {
     countdown = 0;
-    ok (!flax_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory a generator cannot be made");
+    ok (!flax_gen_create (NULL) && errno == ENOMEM && failures == 1,
+        "without memory for its state a generator cannot be made");
     no_pages = true;
     errno = 0;
-    ok (!flax_gen_create (NULL) && errno == ENOMEM, "... nor without pages");
+    ok (!flax_gen_create (NULL) && errno == ENOMEM, "without pages for its buffer a generator cannot be made");
     no_pages = false;
 }
 
@@ -232,7 +238,8 @@ static void test_system_clock (void)
     ok (flax_gen_make (gen, &id) == 0, "an id is made while another thread makes one");
     pthread_join (thread, &made);
     unix_ms = flax_unix_ms (&id);
-    ok (made == gen && unix_ms >= before_ms - 1000 && unix_ms <= system_ms () + 1000, "both have the system's time");
+    ok (made == gen && unix_ms >= before_ms - 1000 && unix_ms <= system_ms () + 1000,
+        "two ids that two threads make at the same time have the system's time");
     flax_gen_destroy (gen);
 }
 

@@ -132,11 +132,12 @@ static void test_odd_arguments (json_t *vectors)
     tally_end (&t, "same refusals");
     ok (flax_ms_at_seconds (NAN, &ms) < 0 && errno == EINVAL && flax_ms_at_seconds (INFINITY, &ms) < 0
             && errno == EINVAL && flax_ms_at_seconds (-INFINITY, &ms) < 0 && errno == EINVAL,
-        "seconds that are not finite are EINVAL");
-    ok (flax_ms_at_seconds (0, &ms) < 0 && errno == EOVERFLOW, "second 0 is 1970, not \"now\", and is EOVERFLOW");
+        "a time in seconds that is not finite fails with EINVAL");
+    ok (flax_ms_at_seconds (0, &ms) < 0 && errno == EOVERFLOW,
+        "a time of 0 s means 1970, not \"now\", and fails with EOVERFLOW");
     ok (flax_ms_at_seconds (1e300, &ms) < 0 && errno == EOVERFLOW && flax_ms_at_seconds (-1e300, &ms) < 0
             && errno == EOVERFLOW,
-        "seconds beyond any integer are EOVERFLOW");
+        "a time in seconds beyond any integer fails with EOVERFLOW");
     flax_gen_destroy (gen);
 }
 
@@ -161,7 +162,7 @@ static void test_order (json_t *vectors)
     flax_sort (ids, n);
     json_array_foreach (out, i, row)
         good += text_is (&ids[i], json_string_value (row));
-    ok (good == n, "section sort: same order (%zu)", n);
+    ok (good == n, "section sort: sorted ids have the recorded order (%zu)", n);
 }
 
 static void test_strict (json_t *vectors)
@@ -182,7 +183,7 @@ static void test_strict (json_t *vectors)
     tally_end (&t, "exactly the canonical texts are accepted");
     ok (flax_parse (get_s (example, "id"), 16, &id, NULL) == 0 && is_hex (id.bytes, 12, get_s (example, "num_hex24"))
             && flax_unix_ms (&id) == get_i (example, "ms_since_epoch") + FLAX_EPOCH_MS,
-        "the example in the original's README is read");
+        "the example id in the original's README is read");
     json_array_foreach (vectors_section (vectors, "cpython_seeded"), i, row) {
         json_t *text;
         size_t k;
@@ -214,15 +215,16 @@ static void test_hostile (void)
                 good += errno == EINVAL && pos == (size_t)place;
         }
     ok (good == 16 * 256 && taken == 16 * 64,
-        "each byte at each position is refused there, or gives an id with this text");
+        "each byte at each position of an id is refused there, or the id that is read has the same text");
     ok (flax_parse (good_text, 15, &id, &pos) < 0 && errno == EMSGSIZE && pos == 15
             && flax_parse (good_text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16
             && flax_parse (good_text, 0, &id, &pos) < 0 && pos == 0,
-        "texts of other lengths are refused at their end");
+        "texts of another length than an id are refused at their end");
     char text[FLAX_TEXT_MAX] = "#";
     ok (flax_format (&id, text, FLAX_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '#',
-        "a buffer that is too small is ENOSPC and stays untouched");
-    ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE, "other numbers of bytes are EMSGSIZE");
+        "writing an id into a buffer that is too small fails with ENOSPC and leaves the buffer unchanged");
+    ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE,
+        "another number of bytes than that of an id fails with EMSGSIZE");
 }
 
 static void test_limits (void)
@@ -234,18 +236,18 @@ static void test_limits (void)
 
     ok (flax_join (&f, &id) == 0 && text_is (&id, "zzzzzzzzzzzzzzzz"), "the largest fields make the largest id");
     f.random++;
-    ok (flax_join (&f, &id) < 0 && errno == EINVAL, "57 random bits are refused");
+    ok (flax_join (&f, &id) < 0 && errno == EINVAL, "random bits above 56 are refused");
     f = (struct flax_fields){ FLAX_MS_MAX + 1, 0 };
-    ok (flax_join (&f, &id) < 0 && errno == EOVERFLOW, "41 bits of time are refused");
+    ok (flax_join (&f, &id) < 0 && errno == EOVERFLOW, "a time above 40 bits is refused");
     ok (flax_ms_at (FLAX_EPOCH_MS, &ms) == 0 && ms == 0 && flax_ms_at (end - 1, &ms) == 0 && ms == FLAX_MS_MAX,
-        "2015-01-01 and 2049-11-03T19:53:47.775Z are accepted");
+        "an id may have the times 2015-01-01 and 2049-11-03T19:53:47.775Z");
     ok (flax_ms_at (FLAX_EPOCH_MS - 1, &ms) < 0 && errno == EOVERFLOW && flax_ms_at (end, &ms) < 0
             && flax_ms_at (INT64_MIN, &ms) < 0 && flax_ms_at (INT64_MAX, &ms) < 0 && errno == EOVERFLOW,
-        "a time one millisecond earlier or later is refused");
+        "an id cannot have a time one millisecond before 2015-01-01 or after 2049-11-03T19:53:47.775Z");
     ok (flax_range (FLAX_EPOCH_MS + 1, FLAX_EPOCH_MS + 3, &lower, &upper) == 0
             && is_hex (lower.bytes, 12, "000000000100000000000000")
             && is_hex (upper.bytes, 12, "000000000300000000000000"),
-        "the keys of an interval are its ends with a random part of zero");
+        "the keys of an interval of time are ids of its ends with a random part of zero");
     ok (flax_range (FLAX_EPOCH_MS + 3, FLAX_EPOCH_MS + 1, &lower, &upper) < 0 && errno == EINVAL
             && flax_range (0, FLAX_EPOCH_MS, &lower, &upper) < 0 && errno == EOVERFLOW,
         "an interval that ends before it begins, or begins before 2015, is refused");
@@ -261,23 +263,26 @@ static void test_increasing (void)
     int64_t t = FLAX_EPOCH_MS + 10;
     flax_t id;
 
-    ok (flax_gen_reserve (gen, t, 0, &id) < 0 && errno == EINVAL, "a request for 0 ids is EINVAL");
+    ok (flax_gen_reserve (gen, t, 0, &id) < 0 && errno == EINVAL, "a request for 0 ids fails with EINVAL");
     flax_gen_reserve (gen, t, 1, &id);
     ok (flax_split (&id).ms == 10 && flax_split (&id).random == 1000, "the first id of a millisecond is random");
     flax_gen_reserve (gen, t, 1, &id);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001, "the next id is above it by a random step");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001,
+        "the next id in a millisecond is above the previous one by a random step");
     flax_gen_reserve (gen, t - 5, 1, &id);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002, "... also if the clock went back");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002,
+        "the next id is above the previous one by a random step even if the clock went back");
     random = FLAX_RANDOM_MAX;
     flax_gen_reserve (gen, t + 1, 1, &id);
     random = UINT64_MAX;
     ok (flax_gen_reserve (gen, t + 1, 1, &id) == 1 && flax_split (&id).ms == 12
             && flax_split (&id).random == FLAX_RANDOM_MAX,
-        "at the end of the random part the time advances by a millisecond");
+        "when the random part is used up, the time of the next id is one millisecond later");
     flax_gen_reserve (gen, FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX, 1, &id);
-    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW, "at the end of time a call is EOVERFLOW");
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW,
+        "at the end of time a request for an id fails with EOVERFLOW");
     ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW && flax_gen_reserve (gen, 0, 1, &id) < 0,
-        "... and so is each further call");
+        "after the end of time each further request fails with EOVERFLOW");
     flax_gen_destroy (gen);
     flax_gen_destroy (NULL);
 }

@@ -80,10 +80,10 @@ static void test_edges (void)
         f58 &= f58_agrees (ids[i]);
     }
     diag ("%zu numbers at the powers of six bases", n);
-    ok (dec, "decimal agrees with printf");
-    ok (hex, "hex agrees with printf");
-    ok (dothex, "dotted hex agrees with printf");
-    ok (f58, "base58 agrees with arithmetic and has no leading 1");
+    ok (dec, "decimal digits are written as by printf");
+    ok (hex, "hex digits are written as by printf");
+    ok (dothex, "dotted hex is written as by printf");
+    ok (f58, "base58 digits are those of the arithmetic, without a leading 1");
 }
 
 /* Count the bytes that are digits of a form, both alone and before another digit. */
@@ -131,7 +131,7 @@ static void test_values (void)
     ok (counts (form_hex_decode, "0123456789abcdef"), "each hex digit has its value");
     ok (counts (form_hex_decode, "0123456789ABCDEF"), "each hex digit in upper case has its value");
     ok (counts (form_f58_decode, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
-        "each base58 digit has its value of RFC 19");
+        "each base58 digit has the value that RFC 19 gives to it");
 }
 
 static bool fails (form_decode_f decode, const char *text, int errnum, size_t at)
@@ -145,19 +145,21 @@ static bool fails (form_decode_f decode, const char *text, int errnum, size_t at
 
 static void test_misfits (void)
 {
-    ok (fails (form_dec_decode, "", EINVAL, 0), "an empty text is EINVAL");
-    ok (fails (form_dec_decode, "18446744073709551616", ERANGE, 0), "2^64 is ERANGE");
-    ok (fails (form_dec_decode, "184467440737095516150", ERANGE, 0), "ten times 2^64 - 1 is ERANGE");
+    ok (fails (form_dec_decode, "", EINVAL, 0), "an empty text fails with EINVAL");
+    ok (fails (form_dec_decode, "18446744073709551616", ERANGE, 0), "the number 2^64 fails with ERANGE");
+    ok (fails (form_dec_decode, "184467440737095516150", ERANGE, 0),
+        "a number of ten times 2^64 - 1 fails with ERANGE");
     ok (fails (form_dec_decode, "18446744073709551616x", EINVAL, 20),
-        "a bad digit after a number that is too large is EINVAL");
-    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL, 14), "... also in base58");
-    ok (fails (form_dothex_decode, "1.2.3", EINVAL, 5), "three groups are EINVAL");
-    ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL, 7), "a fourth dot is EINVAL");
+        "a character that is no digit fails with EINVAL even after a number that is too large");
+    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL, 14),
+        "in base58 a character that is no digit fails with EINVAL even after a number that is too large");
+    ok (fails (form_dothex_decode, "1.2.3", EINVAL, 5), "dotted hex of three groups fails with EINVAL");
+    ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL, 7), "dotted hex with a fourth dot fails with EINVAL");
     ok (fails (form_dothex_decode, "1.2.3.12345", EINVAL, 10) && fails (form_dothex_decode, "12345.2.3.4", EINVAL, 4),
-        "five digits in a group are EINVAL");
+        "dotted hex with five digits in a group fails with EINVAL");
     ok (fails (form_dothex_decode, "1.x.3.4", EINVAL, 2) && fails (form_dothex_decode, "1..3.4", EINVAL, 2)
             && fails (form_dothex_decode, "1.2.3.", EINVAL, 6),
-        "a group without digits is EINVAL");
+        "dotted hex with an empty group fails with EINVAL");
 }
 
 static void test_leading_zeros (void)
@@ -168,7 +170,8 @@ static void test_leading_zeros (void)
 
     memset (text, '0', sizeof (text));
     text[sizeof (text) - 1] = '7';
-    ok (form_dec_decode (text, 0, sizeof (text), &id, &pos) == 0 && id == 7, "leading zeros do not count");
+    ok (form_dec_decode (text, 0, sizeof (text), &id, &pos) == 0 && id == 7,
+        "leading zeros do not count as digits of a group");
 }
 
 /* With each byte at each position: the text is accepted if and only if that byte is a digit (in place of a dot: a dot);
@@ -201,12 +204,13 @@ static void test_each_place (void)
 
     ok (one_byte (form_dec_decode, "1234567890123456789", decimal) && one_byte (form_dec_decode, "12345678", decimal)
             && one_byte (form_dec_decode, "1234567", decimal),
-        "in decimal each byte at each position is a digit or refused there");
+        "in decimal each byte at each position is a digit or is refused there");
     ok (one_byte (form_hex_decode, "0123456789abcdef", hex) && one_byte (form_hex_decode, "1234567", hex),
-        "... also in hex");
+        "in hex each byte at each position is a digit or is refused there");
     ok (one_byte (form_f58_decode, "1uZZybuNNy", f58) && one_byte (form_f58_decode, "uZZyb", f58),
-        "... also in base58");
-    ok (one_byte (form_dothex_decode, "0017.e9fb.8df1.6c2e", hex), "... also in dotted hex, with its dots");
+        "in base58 each byte at each position is a digit or is refused there");
+    ok (one_byte (form_dothex_decode, "0017.e9fb.8df1.6c2e", hex),
+        "in dotted hex each byte at each position is a digit, a dot in its place, or is refused there");
 }
 
 int main (void)

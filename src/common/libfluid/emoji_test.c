@@ -38,8 +38,8 @@ static void test_all_points (void)
             seen[id] = true;
         back &= form_emoji_encode (id, written) == 4 && memcmp (written, text, 4) == 0;
     }
-    ok (digits == BASE, "576 code points are digits");
-    ok (above, "each has its own value below 576, and begins with F0 9F");
+    ok (digits == BASE, "exactly 576 code points are digits");
+    ok (above, "each emoji digit has its own value below 576, and begins with the bytes F0 9F");
     ok (back, "each value is written as the emoji it was read from");
 }
 
@@ -84,16 +84,17 @@ static void test_misfits (void)
     size_t pos, n = form_emoji_encode (UINT64_MAX, text);
 
     ok (n == 28 && form_emoji_decode (text, 0, n, &id, &pos) == 0 && id == UINT64_MAX,
-        "the largest id has seven emoji and can be read");
-    ok (fails (two_to_64, strlen (two_to_64), ERANGE, 0), "2^64 is ERANGE");
+        "the largest id has seven emoji, and these can be read");
+    ok (fails (two_to_64, strlen (two_to_64), ERANGE, 0), "emoji of the number 2^64 fail with ERANGE");
     strcpy (text, two_to_64);
     strcat (text, "🦄");
-    ok (fails (text, strlen (text), EINVAL, 28), "an unknown emoji after a number that is too large is EINVAL");
-    ok (fails ("", 0, EINVAL, 0), "an empty text is EINVAL");
+    ok (fails (text, strlen (text), EINVAL, 28),
+        "an unknown emoji fails with EINVAL even after a number that is too large");
+    ok (fails ("", 0, EINVAL, 0), "an empty text of emoji fails with EINVAL");
     bool cut = true;
     for (size_t i = 1; i < 4; i++)
         cut &= fails ("😃😃", 4 + i, EINVAL, 4) && fails ("😃", i, EINVAL, 0);
-    ok (cut, "a truncated emoji is EINVAL");
+    ok (cut, "a truncated emoji fails with EINVAL");
 }
 
 /* Powers of 576 and their neighbours have no leading zeros. */

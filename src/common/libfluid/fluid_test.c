@@ -39,7 +39,7 @@ static void test_combinations (void)
     }
     ok (layout, "an id is 40 bits of time, 14 of generator and 10 of sequence");
     ok (back, "splitting an id gives the fields that were joined");
-    ok (ordered, "ids order by time, then generator, then sequence");
+    ok (ordered, "ids are ordered by time, then by generator, then by sequence");
     ok (previous == UINT64_MAX, "the largest fields make the largest id");
 }
 
@@ -54,12 +54,12 @@ static bool join_fails (uint64_t timestamp_ms, uint32_t generator, uint32_t sequ
 
 static void test_misfits (void)
 {
-    ok (join_fails (FLUID_TIMESTAMP_MAX + 1, 0, 0, EOVERFLOW), "a timestamp of 2^40 is EOVERFLOW");
-    ok (join_fails (UINT64_MAX, 0, 0, EOVERFLOW), "a timestamp of 2^64 - 1 is EOVERFLOW");
-    ok (join_fails (0, FLUID_GENERATOR_MAX + 1, 0, EINVAL), "generator 16384 is EINVAL");
-    ok (join_fails (0, UINT32_MAX, 0, EINVAL), "generator 2^32 - 1 is EINVAL");
-    ok (join_fails (0, 0, FLUID_SEQUENCE_MAX + 1, EINVAL), "sequence 1024 is EINVAL");
-    ok (join_fails (0, 0, UINT32_MAX, EINVAL), "sequence 2^32 - 1 is EINVAL");
+    ok (join_fails (FLUID_TIMESTAMP_MAX + 1, 0, 0, EOVERFLOW), "an id with a timestamp of 2^40 fails with EOVERFLOW");
+    ok (join_fails (UINT64_MAX, 0, 0, EOVERFLOW), "an id with a timestamp of 2^64 - 1 fails with EOVERFLOW");
+    ok (join_fails (0, FLUID_GENERATOR_MAX + 1, 0, EINVAL), "an id with generator 16384 fails with EINVAL");
+    ok (join_fails (0, UINT32_MAX, 0, EINVAL), "an id with generator 2^32 - 1 fails with EINVAL");
+    ok (join_fails (0, 0, FLUID_SEQUENCE_MAX + 1, EINVAL), "an id with sequence 1024 fails with EINVAL");
+    ok (join_fails (0, 0, UINT32_MAX, EINVAL), "an id with sequence 2^32 - 1 fails with EINVAL");
 }
 
 static bool range_is (uint64_t from_ms, uint64_t to_ms)
@@ -81,13 +81,14 @@ static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
 
 static void test_ranges (void)
 {
-    ok (range_is (0, 1), "the range of millisecond 0 is its 2^24 ids");
-    ok (range_is (5, 9), "a range extends from the first id of its first millisecond to the first id after it");
-    ok (range_is (7, 7), "an empty range has two equal ids");
-    ok (range_is (0, FLUID_TIMESTAMP_MAX), "a range may end at the last millisecond");
+    ok (range_is (0, 1), "millisecond 0 has the range of its 2^24 ids");
+    ok (range_is (5, 9),
+        "a range of milliseconds extends from the first id of its first millisecond to the first id after its last");
+    ok (range_is (7, 7), "an empty range of time has two equal ids");
+    ok (range_is (0, FLUID_TIMESTAMP_MAX), "a range of time may end at the last millisecond");
     ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW) && range_fails (UINT64_MAX, 0, EOVERFLOW),
-        "a time after 2^40 - 1 is EOVERFLOW");
-    ok (range_fails (2, 1, EINVAL), "a range that ends before it begins is EINVAL");
+        "a range of time that ends after 2^40 - 1 fails with EOVERFLOW");
+    ok (range_fails (2, 1, EINVAL), "a range of time that ends before it begins fails with EINVAL");
 }
 
 int main (void)

@@ -96,7 +96,7 @@ static void test_form_vectors (const json_t *vectors, enum fluid_form form)
     }
     tally_end (&written, "written as recorded");
     tally_end (&read, "read as recorded");
-    ok (sized, "%s: a buffer that is too small is ENOSPC and stays untouched", name);
+    ok (sized, "writing %s into a buffer that is too small fails with ENOSPC and leaves the buffer unchanged", name);
 }
 
 static void test_vectors (void)
@@ -186,11 +186,11 @@ static void test_grammar (void)
         bail_out ("regcomp");
     for (int len = 0; len <= 5; len++)
         differ += differences (&regex, " 01fxFl.-\xc6\x92", len);
-    ok (differ == 0, "each text of up to 5 of 11 bytes is an id if and only if the grammar matches");
+    ok (differ == 0, "of the texts of up to 5 of 11 bytes, exactly those are ids that match the grammar");
     differ = 0;
     for (int len = 6; len <= 8; len++)
         differ += differences (&regex, " 0f.x", len);
-    ok (differ == 0, "... and each text of 6 to 8 of 5 bytes");
+    ok (differ == 0, "of the texts of 6 to 8 of 5 bytes, exactly those are ids that match the grammar");
     regfree (&regex);
 }
 
@@ -206,8 +206,8 @@ static void test_blanks (void)
         before += fluid_parse (leading, 3, &id, NULL) == 0 && id == 1;
         after += fluid_parse (trailing, 3, &id, NULL) == 0 && id == 1;
     }
-    ok (before == 6, "six bytes are skipped before an id");
-    ok (after == 6, "six bytes are skipped after an id");
+    ok (before == 6, "exactly six bytes of white space are skipped before an id");
+    ok (after == 6, "exactly six bytes of white space are skipped after an id");
 }
 
 static void test_detection (void)
@@ -216,8 +216,8 @@ static void test_detection (void)
     ok (parses ("fabric-academy-academy--academy-academy-academy", 262),
         "a text with a dash is words, also after an f");
     ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"), "base58 with a dot or a dash is refused");
-    ok (refuses ("\xf0\x9f", "EINVAL"), "the first two bytes of an emoji are refused");
-    ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is refused");
+    ok (refuses ("\xf0\x9f", "EINVAL"), "a text of only the first two bytes of an emoji is refused");
+    ok (refuses ("\xc6", "EINVAL"), "a text of only the first byte of a prefix is refused");
 }
 
 /* The position of the error in 's'; -1: no error. */
@@ -234,15 +234,15 @@ static void test_faults (void)
     ok (fault_of ("") == 0 && fault_of ("   ") == 0, "in a text without an id the error is at the beginning");
     ok (fault_of (" 12_4 ") == 3 && fault_of (" 0x1g") == 4 && fault_of ("0x") == 2 && fault_of (" f2I") == 3
             && fault_of (" ƒ2I") == 4,
-        "the error is at the first character that is not a digit, counting prefix and blanks");
+        "the error in digits is at the first character that is not a digit, counting prefix and blanks");
     ok (fault_of (" 1.2.3.4.5") == 8 && fault_of ("1.2.3") == 5,
-        "in dotted hex the error is at an extra dot, or at the end");
+        "the error in dotted hex is at an extra dot, or at the end");
     ok (fault_of ("academy-acadamy-academy--academy-academy-academy") == 8
             && fault_of ("academy-academy-academy--") == 25 && fault_of ("academy-academy-academy-academy") == 24,
-        "in words the error is at the beginning of an unknown word");
-    ok (fault_of ("😃😃x") == 8 && fault_of ("😃a😃") == 4, "in emoji the error is at the first byte of an unknown one");
+        "the error in words is at the beginning of an unknown word");
+    ok (fault_of ("😃😃x") == 8 && fault_of ("😃a😃") == 4, "the error in emoji is at the first byte of an unknown emoji");
     ok (fault_of (" 0x10000000000000000") == 3 && fault_of ("academy-academy-academy--amen-amen-amen") == 25,
-        "the error of a number that is too large is at its beginning");
+        "the error of a number that is too large is at the beginning of the number");
 }
 
 /* --- round trips ----------------------------------------------------------------------- */
@@ -292,10 +292,11 @@ static void test_names (void)
     ok (good, "each form has its name");
     ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "an invalid form has no name");
     errno = 0;
-    ok (fluid_form_find ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX, "other names are EINVAL");
+    ok (fluid_form_find ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX,
+        "a name that is not that of a form fails with EINVAL");
     errno = 0;
     ok (fluid_format (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
-        "writing an id in an invalid form is EINVAL");
+        "writing an id in an invalid form fails with EINVAL");
 }
 
 int main (void)

@@ -87,13 +87,13 @@ static void world_reserve (struct world *w, uint64_t now_ms, uint32_t want)
         return;
     }
     uint32_t left = left_over (w, now_ms);
-    expect (w, n == (int)(want < left ? want : left), "as many ids are returned as were requested or are left");
+    expect (w, n == (int)(want < left ? want : left), "as many ids are returned as were requested, or as are left");
     if (n < 1 || n > (int)FLUID_PER_MS)
         return;
 
     struct fluid_fields fields = fluid_split (first);
-    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR, "the fields are right");
-    expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids are in one millisecond");
+    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR, "the ids have the right fields");
+    expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids of a call are in one millisecond");
     if (w->fault)
         return;
     unsigned char *issued = w->issued[now_ms - w->base_ms] + fields.sequence;
@@ -147,7 +147,7 @@ static void test_short_histories (void)
         if (w.fault)
             diag ("history %d broke the rule: %s", history, w.fault);
     }
-    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS, OPERATIONS);
+    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules of a generator", count, STEPS, OPERATIONS);
 }
 
 /* --- long random histories ------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static void test_random_histories (void)
     }
     free (w.issued);
     diag ("%llu ids", (unsigned long long)total);
-    ok (!w.fault && total > 1000000, "long random histories keep the rules");
+    ok (!w.fault && total > 1000000, "long random histories keep the rules of a generator");
 }
 
 /* --- single rules ---------------------------------------------------------------------- */
@@ -249,7 +249,7 @@ static void test_whole_millisecond (void)
     for (uint32_t want = 1; want <= 1100; want++)
         all &= fills_millisecond (want);
     ok (all, "a millisecond has 1024 ids in order, for any number of ids per call");
-    ok (fills_millisecond (UINT32_MAX), "a request for 2^32 - 1 ids returns the ids that are left");
+    ok (fills_millisecond (UINT32_MAX), "a request for 2^32 - 1 ids returns the ids that are left in the millisecond");
 }
 
 static void test_end_of_time (void)
@@ -258,14 +258,14 @@ static void test_end_of_time (void)
     fluid_t id = 7;
 
     ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = FLUID_GENERATOR_MAX }) == 0,
-        "generator 16383 is valid");
-    ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at 2^40");
+        "generator number 16383 is valid");
+    ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at timestamp 2^40");
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW && id == 7,
-        "a time of 2^40 is EOVERFLOW");
+        "a request at timestamp 2^40 fails with EOVERFLOW");
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 2000, &id) == 1024 && id == UINT64_MAX - FLUID_SEQUENCE_MAX,
-        "the last 1024 ids can be made");
+        "the last 1024 ids of all time can be made");
     ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
-        "after the last millisecond each time is EOVERFLOW");
+        "after the last millisecond a request at any time fails with EOVERFLOW");
 }
 
 static void test_refused_arguments (void)
@@ -275,26 +275,27 @@ static void test_refused_arguments (void)
 
     ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = FLUID_GENERATOR_MAX + 1 }) == -1
             && errno == EINVAL,
-        "generator 16384 is EINVAL");
+        "a generator number of 16384 fails with EINVAL");
     ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 2, .hi_ms = 1 }) == -1 && errno == EINVAL
             && fluid_gen_init (&gen, &(struct fluid_gen_config){ .hi_ms = FLUID_TIMESTAMP_MAX + 2 }) == -1
             && errno == EOVERFLOW,
         "a generator with an invalid range is refused");
-    ok (fluid_gen_init (&gen, NULL) == 0 && gen.generator == 0, "the default configuration is generator 0");
+    ok (fluid_gen_init (&gen, NULL) == 0 && gen.generator == 0, "the default configuration has generator number 0");
     ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7, "a new generator has an empty range");
     fluid_gen_set_range (&gen, 10, 20);
     ok (fluid_gen_reserve (&gen, 12, 0, &id) == -1 && errno == EINVAL && id == 7
             && fluid_gen_reserve (&gen, 11, 1, &id) == 1,
-        "a request for 0 ids is EINVAL and changes nothing");
-    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL, "a range that ends before it begins is EINVAL");
+        "a request for 0 ids fails with EINVAL and changes nothing");
+    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL,
+        "a range that ends before it begins fails with EINVAL");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 2) == -1 && errno == EOVERFLOW,
-        "a range that ends after 2^40 is EOVERFLOW");
+        "a range that ends after 2^40 fails with EOVERFLOW");
     ok (fluid_gen_reserve (&gen, 9, 1, &id) == -1 && errno == ERANGE && fluid_gen_reserve (&gen, 20, 1, &id) == -1
             && errno == ERANGE && fluid_gen_reserve (&gen, 19, 1, &id) == 1,
-        "after an invalid range the generator keeps the range it had");
+        "after an invalid range the generator keeps its range");
     fluid_gen_set_range (&gen, 0, 19);
     ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN,
-        "in a range below a used timestamp no id is made");
+        "in a range that ends before a used timestamp no id is made");
     fluid_gen_advance (&gen, UINT64_MAX);
     fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN,
@@ -344,7 +345,7 @@ static void test_granules (void)
         for (size_t i = 0; i < sizeof (wants) / sizeof (wants[0]); i++)
             all = all && fills_granules (granules, wants[i]) && fills_granules (~granules, wants[i]);
     }
-    ok (all, "exactly the ids that granules permit are made, in order");
+    ok (all, "a generator makes exactly the ids that its granules permit, in order");
 }
 
 /* Granules that change within a millisecond, mixed with unrestricted reservations: no id is made twice or without
@@ -384,14 +385,14 @@ static void test_refused_granules (void)
 
     fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 5, .hi_ms = 7 });
     ok (fluid_gen_reserve_in (&gen, 5, 0, 1, &id) == -1 && errno == EAGAIN && id == 7,
-        "without granules a reservation is EAGAIN");
+        "a reservation fails with EAGAIN if no granules are permitted");
     ok (fluid_gen_reserve_in (&gen, 6, 0, 1, &id) == -1 && fluid_gen_reserve (&gen, 5, 1, &id) == 1,
         "a refused reservation does not advance the generator");
     ok (fluid_gen_reserve_in (&gen, 5, UINT64_MAX, 0, &id) == -1 && errno == EINVAL
             && fluid_gen_reserve_in (&gen, 4, UINT64_MAX, 1, &id) == -1 && errno == ERANGE
             && fluid_gen_reserve_in (&gen, 7, UINT64_MAX, 1, &id) == -1 && errno == ERANGE
             && fluid_gen_reserve_in (&gen, FLUID_TIMESTAMP_MAX + 1, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
-        "other errors are the same as without granules");
+        "with granules the other errors are the same as without granules");
 }
 
 /* --- following ids ----------------------------------------------------------------------- */
@@ -434,13 +435,14 @@ static void test_follow (void)
             for (size_t i = 0; i < sizeof (sequences) / sizeof (sequences[0]); i++)
                 for (size_t k = 0; k < sizeof (mades) / sizeof (mades[0]); k++)
                     all = all && follows (ms, generator, sequences[i], mades[k]);
-    ok (all, "a generator that follows an id continues above that id and above its own ids");
+    ok (all, "a generator that continues after an id makes ids above that id and above its own previous ids");
 
     struct fluid_gen gen;
     fluid_t id;
     fluid_gen_init (&gen, &(struct fluid_gen_config){ .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
     fluid_gen_follow (&gen, UINT64_MAX);
-    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN, "no id is above the last id");
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN,
+        "a generator whose previous id is the largest makes no id");
 }
 
 int main (void)

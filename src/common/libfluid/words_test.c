@@ -72,7 +72,7 @@ static void test_every_word (void)
     ok (reads, "each word is read in each of the six positions");
     ok (writes, "each word is written in each of the six positions");
     /* 1625 * 1626^2 exceeds 2^32 by itself; 1624 * 1626^2 does not */
-    ok (over == 2, "only the last word makes a half out of range, in the third position");
+    ok (over == 2, "only the last word of the list, in the third position, makes a half of an id out of range");
 }
 
 static void test_limits (void)
@@ -82,23 +82,23 @@ static void test_limits (void)
     size_t n = form_words_encode (UINT64_MAX, text);
 
     text[n] = '\0';
-    ok (decode (text, &id) == 0 && id == UINT64_MAX, "the largest id can be read");
+    ok (decode (text, &id) == 0 && id == UINT64_MAX, "the words of the largest id can be read");
 
     /* natural-analyze-verbal is 2^32 - 1; its neighbour nebula-analyze-verbal 2^32 */
-    ok (strncmp (text, "natural-analyze-verbal--", 24) == 0, "2^32 - 1 is natural-analyze-verbal");
+    ok (strncmp (text, "natural-analyze-verbal--", 24) == 0, "the words of 2^32 - 1 are natural-analyze-verbal");
     const char *six[PLACES] = { "", "analyze", "verbal", "academy", "academy", "academy" };
     for (int i = 0; i < WORDS - 1; i++)
         if (strcmp (words[i], "natural") == 0)
             six[0] = words[i + 1];
     join_words (six, text);
     errno = 0;
-    ok (decode (text, &id) == -1 && errno == ERANGE, "a low half of 2^32 is ERANGE");
+    ok (decode (text, &id) == -1 && errno == ERANGE, "a low half of 2^32 in words fails with ERANGE");
     const char *swapped[PLACES] = { "academy", "academy", "academy", six[0], six[1], six[2] };
     join_words (swapped, text);
     errno = 0;
-    ok (decode (text, &id) == -1 && errno == ERANGE, "a high half of 2^32 is ERANGE");
+    ok (decode (text, &id) == -1 && errno == ERANGE, "a high half of 2^32 in words fails with ERANGE");
     errno = 0;
-    ok (decode ("academy-academy", &id) == -1 && errno == EINVAL, "a triplet of two words is EINVAL");
+    ok (decode ("academy-academy", &id) == -1 && errno == EINVAL, "a half of two words fails with EINVAL");
 }
 
 static int compare (const void *a, const void *b)
@@ -151,8 +151,8 @@ static void test_near_misses (void)
     diag ("%d texts that differ from a word of the list by one letter", tried);
     ok (wrong == 0, "a word is accepted if and only if it is in the list");
     ok (!accepted ("[cademy") && !accepted ("acad@my") && !accepted ("academ{"),
-        "characters next to the capitals in ASCII are refused");
-    ok (!accepted ("academyacademyacademy"), "a word that is too long is refused");
+        "in a word, characters next to the capital letters in ASCII are refused");
+    ok (!accepted ("academyacademyacademy"), "a word longer than all of the list is refused");
 }
 
 /* Capitals are accepted as in Flux, since people write ids by hand. */
@@ -198,10 +198,10 @@ static void test_dashes (void)
         }
         right += decode (text, &id) == 0;
     }
-    ok (right == 1, "of the 1024 combinations of up to three dashes between words one is accepted");
-    ok (decode ("alpha-alpha-alpha--alpha-alpha-alpha-", &id) < 0, "a dash at the end is refused");
-    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0, "a dash at the beginning is refused");
-    ok (decode ("", &id) < 0, "an empty text is refused");
+    ok (right == 1, "of the 1024 combinations of up to three dashes between the words, exactly one is accepted");
+    ok (decode ("alpha-alpha-alpha--alpha-alpha-alpha-", &id) < 0, "a dash after the last word is refused");
+    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0, "a dash before the first word is refused");
+    ok (decode ("", &id) < 0, "an empty text of words is refused");
 }
 
 /* Words are padded with NULs for the look-up. */

@@ -73,28 +73,28 @@ static void test_typed (void)
     fluid_t a[2] = { 0 }, b[2] = { 0 };
     uint32_t rank = 0;
 
-    ok (idt_fluid_generate (h, 2, a) == 0, "a call returns ids");
+    ok (idt_fluid_generate (h, 2, a) == 0, "a call for ids succeeds on a new handle");
     restart (s);
-    ok (idt_fluid_generate (h, 2, b) == 0 && b[0] > a[1], "a call after a restart of the broker returns ids: %s",
+    ok (idt_fluid_generate (h, 2, b) == 0 && b[0] > a[1], "a call for ids after a restart of the broker reconnects: %s",
         strerror (errno));
-    ok (!idt_lost_error (h), "the handle is connected");
+    ok (!idt_lost_error (h), "after a call has reconnected, the handle is connected");
     const char *level = idt_attr_get (h, "size");
     restart (s);
     ok (idt_get_rank (h, &rank) == 0 && rank == 3 && level && strcmp (level, "8") == 0,
-        "a call for an attribute reconnects, too, and earlier values stay valid");
+        "a call for an attribute reconnects, and values returned earlier stay valid");
     restart (s);
     ok (result (ask (h, "test.echo")) != 0, "idt_rpc () does not reconnect, and fails");
-    ok (result (ask (h, "test.echo")) != 0, "it fails again");
+    ok (result (ask (h, "test.echo")) != 0, "a second idt_rpc () on a lost connection fails, too");
     ok (idt_attr_set (h, "log-level", "5", NULL) == 0 && result (ask (h, "test.echo")) == 0,
-        "after another call has reconnected, the request succeeds");
+        "idt_rpc () succeeds after another call has reconnected");
     idt_future_t *f = ask (h, "test.never");
     idt_future_t *g = idt_fluid_generate_async (h, 1);
     (void)result (g);
     restart (s);
     errno = 0;
-    ok (idt_future_wait (f, -1) == -1 && errno == ECONNRESET, "a request in progress fails with ECONNRESET: %s",
-        idt_future_error (f));
-    ok (idt_fluid_generate (h, 1, b) == 0, "the next call succeeds");
+    ok (idt_future_wait (f, -1) == -1 && errno == ECONNRESET,
+        "idt_rpc () fails with ECONNRESET if the connection is lost during the request: %s", idt_future_error (f));
+    ok (idt_fluid_generate (h, 1, b) == 0, "after a request was lost, the next call for ids succeeds");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
@@ -109,10 +109,10 @@ static void test_not_got (void)
     idt_future_t *f = idt_fluid_generate_async (h, 5);
     fluid_t ids[5] = { 0 }, id = 0;
 
-    ok (f && idt_future_wait (f, -1) == 0, "a response with ids arrives");
+    ok (f && idt_future_wait (f, -1) == 0, "a response with ids arrives before the connection is lost");
     test_server_stop (s);
     ok (idt_fluid_generate (h, 1, &id) == 0 && idt_fluid_generate_get (f, 5, ids) == 0 && id > ids[4],
-        "the next broker makes an id above them, even if the caller has not read them");
+        "the next broker makes an id above ids that have arrived, even if the caller has not read them");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
@@ -126,8 +126,8 @@ static void test_once (void)
     fluid_t id;
 
     restart (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0, "with IDT_O_NORECONNECT a call after a restart fails");
-    ok (idt_fluid_generate (h, 1, &id) < 0, "the next call fails, too");
+    ok (idt_fluid_generate (h, 1, &id) < 0, "with IDT_O_NORECONNECT a call for ids after a restart fails");
+    ok (idt_fluid_generate (h, 1, &id) < 0, "with IDT_O_NORECONNECT each further call for ids fails");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -140,12 +140,12 @@ static void test_deadline (void)
     idt_t *h = open_or_bail (test_server_uri (s), IDT_O_RECONNECT);
     fluid_t id;
 
-    ok (idt_fluid_generate (h, 1, &id) == 0, "with IDT_O_RECONNECT a call returns ids");
+    ok (idt_fluid_generate (h, 1, &id) == 0, "with IDT_O_RECONNECT a call for ids succeeds");
     test_server_stop (s);
     idt_future_t *f = idt_fluid_generate_async (h, 1), *g = ask (h, "test.log");
-    ok (f && g, "requests without a broker are kept for the next one: %s", strerror (errno));
-    ok (idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT, "a wait for them ends after the caller's timeout: %s",
-        strerror (errno));
+    ok (f && g, "with IDT_O_RECONNECT requests without a broker are kept for the next broker: %s", strerror (errno));
+    ok (idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT,
+        "a wait for a request that is kept ends after the caller's timeout: %s", strerror (errno));
     idt_future_destroy (idt_rpc (h, "test.fluid", "a request that would make all ids malformed", IDT_NODEID_ANY, 0));
     test_server_start (s);
     ok (idt_future_wait (f, -1) == 0 && idt_fluid_generate_get (f, 1, &id) == 0,
@@ -177,30 +177,30 @@ static void test_other_instance (void)
     test_server_start (s);
     idt_future_t *f = idt_fluid_generate_async (h, 1);
     ok (f && idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT,
-        "a broker that does not know its instance is tried again: %s", idt_lost_error (h));
+        "a broker that does not know its instance yet is tried again: %s", idt_lost_error (h));
     test_server_stop (s);
     test_server_set_instance (s, UUID_1);
     test_server_start (s);
-    ok (f && idt_fluid_generate_get (f, 1, &id) == 0, "the call succeeds when the broker knows it");
+    ok (f && idt_fluid_generate_get (f, 1, &id) == 0, "the call succeeds when the broker knows its instance");
     idt_future_destroy (f);
     idt_close (h);
     test_server_stop (s);
     test_server_set_instance (s, NULL);
     test_server_start (s);
     h = open_or_bail (test_server_uri (s), 0);
-    ok (idt_fluid_generate (h, 1, &last) == 0, "a broker that does not know its instance serves a new handle");
+    ok (idt_fluid_generate (h, 1, &last) == 0, "a new handle accepts a broker that does not know its instance");
     test_server_stop (s);
     test_server_set_instance (s, UUID_1);
     test_server_start (s);
     ok (idt_fluid_generate (h, 1, &id) == 0 && id > last,
-        "the handle accepts the broker after it has joined an instance");
+        "a handle accepts the same broker when that broker has joined an instance");
     idt_close (h);
 
     h = open_or_bail (both (s, other), 0);
     test_server_stop (s);
     f = idt_fluid_generate_async (h, 1);
     ok (f && idt_future_wait (f, 100) < 0 && errno == ETIMEDOUT,
-        "a broker of another instance in the list is skipped: %s", idt_lost_error (h));
+        "a call skips a broker of another instance in the list: %s", idt_lost_error (h));
     test_server_start (s);
     ok (f && idt_fluid_generate_get (f, 1, &id) == 0 && strcmp (idt_get_uri (h), test_server_uri (s)) == 0,
         "the call succeeds when the broker of the right instance is back");
@@ -225,7 +225,8 @@ static void test_learned (void)
     test_server_stop (s);
     test_server_set_instance (s, UUID_2);
     test_server_start (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE, "from then on a broker of another instance is refused");
+    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE,
+        "after its broker has joined an instance, a handle refuses a broker of another instance");
     idt_close (h);
     h = open_or_bail (test_server_uri (s), 0);
     idt_close (h);
@@ -244,7 +245,7 @@ static void test_list (void)
     test_server_stop (a);
     ok (idt_fluid_generate (h, 1, &id) == 0 && strcmp (idt_get_uri (h), test_server_uri (b)) == 0,
         "when the first broker is stopped, the second makes ids");
-    ok (id > ids[4999], "its id is above the earlier ones, although it has made fewer ids");
+    ok (id > ids[4999], "the second broker's id is above the ids of the first, although the second has made fewer ids");
     test_server_start (a);
     test_server_stop (b);
     ok (idt_fluid_generate (h, 1, ids) == 0 && ids[0] > id && strcmp (idt_get_uri (h), test_server_uri (a)) == 0,
@@ -316,25 +317,28 @@ static void test_reactor (void)
     idt_set_lost (h, lost_cb, &seen);
     idt_future_t *f = ask (h, "test.never"), *g = NULL;
     ok (idt_future_then (f, -1, answer_cb, &seen) == 0 && result (idt_fluid_generate_async (h, 1)) == 0,
-        "a request waits for its response");
+        "with IDT_O_RECONNECT a request waits for its response");
     restart (s);
     run (h);
-    ok (seen.calls == 1 && seen.errnum == ECONNRESET, "the request fails with ECONNRESET after a restart: %s",
-        strerror (seen.errnum));
+    ok (seen.calls == 1 && seen.errnum == ECONNRESET,
+        "a request that a broker had received fails with ECONNRESET after a restart: %s", strerror (seen.errnum));
     g = ask (h, "test.echo");
-    ok (g && idt_future_then (g, -1, answer_cb, &second) == 0, "the request is sent again");
+    ok (g && idt_future_then (g, -1, answer_cb, &second) == 0,
+        "a request that failed with ECONNRESET may be sent again");
     run (h);
-    ok (second.calls == 1 && second.errnum == 0 && seen.calls == 1, "the next broker answers it: %s",
-        strerror (second.errnum));
+    ok (second.calls == 1 && second.errnum == 0 && seen.calls == 1,
+        "the next broker answers a request that is sent again: %s", strerror (second.errnum));
     ok (seen.told == 0, "the lost callback is not called while the handle can reconnect");
     idt_future_destroy (f);
     idt_future_destroy (g);
     f = NULL;
     test_server_stop (s);
     f = ask (h, "test.echo");
-    ok (f && idt_future_then (f, 100, answer_cb, &seen) == 0, "a request without a broker is accepted");
+    ok (f && idt_future_then (f, 100, answer_cb, &seen) == 0,
+        "with IDT_O_RECONNECT a request without a broker is accepted");
     run (h);
-    ok (seen.calls == 2 && seen.errnum == ETIMEDOUT, "its timeout ends it: %s", strerror (seen.errnum));
+    ok (seen.calls == 2 && seen.errnum == ETIMEDOUT, "the timeout of a request without a broker ends the request: %s",
+        strerror (seen.errnum));
     idt_future_destroy (f);
     test_server_set_instance (s, UUID_2);
     test_server_start (s);
@@ -343,10 +347,10 @@ static void test_reactor (void)
     idt_future_then (f, -1, answer_cb, &second);
     run (h);
     ok (second.calls == 1 && second.errnum == ESTALE,
-        "a broker of another instance makes a waiting request fail with ESTALE: %s", idt_future_error (f));
+        "if the next broker is of another instance, a waiting request fails with ESTALE: %s", idt_future_error (f));
     while (!seen.told)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
-    ok (seen.told == ESTALE, "the lost callback is called with ESTALE");
+    ok (seen.told == ESTALE, "the lost callback is called with ESTALE when the broker is of another instance");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
@@ -386,23 +390,26 @@ static void test_events (int flags)
             && result (idt_event_unsubscribe (h, "y.")) == 0 && hears (h, s, &seen, "x.1"),
         "flags %d: events of a subscription arrive", flags);
     restart (s);
-    ok (flags ? result (ask (h, "test.echo")) == 0 : idt_attr_get (h, "log-level") != NULL, "another call reconnects");
-    ok (hears (h, s, &seen, "x.2"), "a subscription survives a reconnection: %d events", seen.events);
-    ok (seen.lost_events == 1, "exactly one event reports that events may be missing");
-    ok (!hears (h, s, &seen, "y.1"), "an ended subscription is not repeated");
+    ok (flags ? result (ask (h, "test.echo")) == 0 : idt_attr_get (h, "log-level") != NULL,
+        "a call for ids reconnects after a restart");
+    ok (hears (h, s, &seen, "x.2"), "a subscription is made again after a reconnection: %d events", seen.events);
+    ok (seen.lost_events == 1, "after a reconnection exactly one event reports that events may be missing");
+    ok (!hears (h, s, &seen, "y.1"), "a subscription that was removed is not made again after a reconnection");
     test_server_stop (s);
     idt_future_t *own = idt_event_publish (h, "x.own", 0, NULL);
     int before = seen.events;
     test_server_start (s);
     int rc = result (own);
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_NOWAIT);
-    ok (rc == 0 && seen.events == before + 1, "subscriptions are repeated before waiting requests are sent");
+    ok (rc == 0 && seen.events == before + 1,
+        "after a reconnection subscriptions are made again before waiting requests are sent");
     test_server_stop (s);
     idt_future_t *f = flags ? ask (h, "test.echo") : idt_event_publish (h, "z", 0, NULL);
     ok (f != NULL && result (idt_event_unsubscribe (h, "x.")) == 0,
-        "without a broker an unsubscription succeeds immediately");
+        "without a broker the removal of a subscription succeeds immediately");
     test_server_start (s);
-    ok (result (f) == 0 && !hears (h, s, &seen, "x.3"), "the next broker does not receive that subscription");
+    ok (result (f) == 0 && !hears (h, s, &seen, "x.3"),
+        "the next broker does not receive a subscription that was removed");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -420,8 +427,8 @@ static void test_half_made (void)
     idt_future_destroy (forgotten);
     test_server_start (s);
     ok (result (f) == 0 && hears (h, s, &seen, "x.1") && seen.events == 1,
-        "a subscription that waits for a broker is made once");
-    ok (hears (h, s, &seen, "y.1"), "a subscription whose future was destroyed is made, too");
+        "a subscription that waits for a broker is made exactly once");
+    ok (hears (h, s, &seen, "y.1"), "a subscription that waits for a broker is made even if its future was destroyed");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -456,8 +463,9 @@ static void test_ended_unsent (void)
         "subscriptions that wait for a broker can be removed");
     test_server_start (s);
     int errnum = result (f), another = result (twice);
-    ok (errnum == ECANCELED && another == ECANCELED, "their futures fail with ECANCELED: %s", strerror (errnum));
-    ok (!hears (h, s, &seen, "x.1"), "no broker receives them");
+    ok (errnum == ECANCELED && another == ECANCELED, "the futures of removed subscriptions fail with ECANCELED: %s",
+        strerror (errnum));
+    ok (!hears (h, s, &seen, "x.1"), "no broker receives a subscription that was removed while it waited");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -473,7 +481,8 @@ static void test_ended_while_told (void)
     test_server_plug (s, pause_plug, &p);
     idt_t *h = open_or_bail (test_server_uri (s), IDT_O_RECONNECT);
     idt_handlers_add (h, handlers, &seen);
-    ok (result (idt_event_subscribe (h, "x.")) == 0 && hears (h, s, &seen, "x.1"), "events of a subscription arrive");
+    ok (result (idt_event_subscribe (h, "x.")) == 0 && hears (h, s, &seen, "x.1"),
+        "events of a subscription arrive before a restart");
     restart (s);
     idt_t *other = open_or_bail (test_server_uri (s), 0);
     idt_future_t *f = ask (other, "pause"), *echo = NULL;
@@ -481,11 +490,11 @@ static void test_ended_while_told (void)
         ;
     echo = ask (h, "test.echo");
     ok (echo && idt_future_wait (echo, 5 * RECONNECT_PAUSE_MIN_MS) < 0 && errno == ETIMEDOUT,
-        "the next broker receives the subscription, and does not answer");
+        "a subscription is sent to the next broker again, which does not answer it");
     idt_future_destroy (idt_event_unsubscribe (h, "x."));
     sem_post (&p.over);
     ok (result (f) == 0 && result (echo) == 0 && !hears (h, s, &seen, "x.2"),
-        "a subscription that is removed while a broker processes it stays removed, even without a future");
+        "a subscription that is removed while the broker processes it is removed, even if its future was destroyed");
     idt_close (other);
     idt_close (h);
     test_server_destroy (s);
@@ -518,12 +527,14 @@ static void interrupt_opening (const char *uris)
                             &error);
     int errnum = errno;
     setitimer (ITIMER_REAL, &never, NULL);
-    ok (!h && errnum == EINTR && asked == 1, "the interrupt callback ends opening after a signal: %s", error.text);
+    ok (!h && errnum == EINTR && asked == 1,
+        "after a signal the interrupt callback is called, and can end idt_open_ex (): %s", error.text);
     idt_close (h);
     asked = 0;
     h = idt_open_ex (uris, &(struct idt_open_options){ .timeout_ms = -1, .interrupt = not_again, .arg = &asked },
                      &error);
-    ok (!h && errno == EINTR && asked == 1, "the interrupt callback ends opening without a signal");
+    ok (!h && errno == EINTR && asked == 1,
+        "without a signal the interrupt callback is called regularly, and can end idt_open_ex ()");
     idt_close (h);
 }
 
@@ -543,16 +554,16 @@ static void test_stopped_first (void)
         ;
     idt_t *h = idt_open_ex (both (s, other), &(struct idt_open_options){ .timeout_ms = 4000 }, &error);
     ok (h && strcmp (idt_get_uri (h), test_server_uri (other)) == 0,
-        "the second broker of a list is reached within the timeout: %s", error.text);
+        "if the first broker of a list does not answer, the second is reached within the timeout: %s", error.text);
     idt_close (h);
     interrupt_opening (both (s, other));
     h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .timeout_ms = 50 }, &error);
     ok (!h && errno == ETIMEDOUT && strstr (error.text, test_server_uri (s)),
-        "a single broker gets the whole timeout: %s", error.text);
+        "if a list has one broker, that broker gets the whole timeout: %s", error.text);
     sem_post (&p.over);
-    ok (result (f) == 0, "the stopped broker continues");
+    ok (result (f) == 0, "the broker that paused answers its request afterwards");
     h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .timeout_ms = -1 }, &error);
-    ok (h != NULL, "a caller without a timeout connects to it");
+    ok (h != NULL, "a caller without a timeout connects to a broker that answers late");
     idt_close (h);
     idt_close (blocked);
     test_server_destroy (s);

@@ -6,7 +6,7 @@
  * The server's thread orders ranges; the test's thread has the documents. Data of both is in 'struct orderer', under
  * its lock.
  *
- * document_test.t [SEED [COUNT]]: run only the random histories with these seeds
+ * document_test.t [SEED [COUNT]]: run only the random histories with COUNT seeds from SEED on (COUNT is 1 by default)
  */
 #include "config.h"
 
@@ -333,7 +333,7 @@ static void test_names (idt_t *h)
     name[sizeof (name) - 1] = '\0';
     refused = refused && !idt_document_open (h, name, WAIT_MS, NULL) && errno == EINVAL;
     ok (refused, "names that are malformed or too long are refused");
-    ok (requests (h) == before + 1, "... without a request to the broker");
+    ok (requests (h) == before + 1, "a document with an invalid name is refused without a request to the broker");
 }
 
 static void test_open (void)
@@ -345,20 +345,20 @@ static void test_open (void)
     test_names (h);
     LOCKED (o->strange = true);
     ok (!idt_document_open (h, NAME, WAIT_MS, &error) && strstr (error.text, "cannot read the response"),
-        "a malformed response is reported: %s", error.text);
+        "a malformed response to a join is reported: %s", error.text);
     LOCKED (o->strange = false);
     idt_document_t *d = open_new (h);
     ok (strcmp (idt_document_name (d), NAME) == 0 && strcmp (idt_document_uuid (d), o->uuid) == 0
             && idt_document_seq (d) == 0 && idt_document_settled (d),
         "a new document is empty");
-    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and has no error");
+    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "a new document has no error");
     idt_document_close (d);
     idt_document_close (NULL);
     idt_close (h);
     test_server_plug (server, NULL, NULL);
     h = test_server_open (server);
     ok (!idt_document_open (h, NAME, WAIT_MS, &error) && errno == ENOSYS && strstr (error.text, "compressor module"),
-        "a missing compressor module is reported with ENOSYS: %s", error.text);
+        "opening a document without a compressor module fails with ENOSYS: %s", error.text);
     idt_close (h);
     stop ();
 }
@@ -374,22 +374,23 @@ static void test_ids (void)
 
     int64_t id = make (a, 1000);
     struct idcomp_uuid uuid = uuid_of (a, id);
-    ok (id == -1000 && requests (h) == before + 1, "1000 ids are made and converted without a message");
-    ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_settled (a), "the ids become final");
-    ok (peek (o, &o->submits) == 1 && peek (o, &o->fetches) == 0, "... after one submit and one event");
-    ok (op_of (a, -1) == 0 && op_of (a, id) == 999, "... each as a final id");
+    ok (id == -1000 && requests (h) == before + 1, "1000 ids of a document are made and converted without a message");
+    ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_settled (a), "all ids of a document become final");
+    ok (peek (o, &o->submits) == 1 && peek (o, &o->fetches) == 0,
+        "1000 ids of a document become final with one submit and one event");
+    ok (op_of (a, -1) == 0 && op_of (a, id) == 999, "each id of a document has become a final id");
     struct idcomp_uuid again = uuid_of (a, id);
-    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0, "... with the same UUID");
+    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0, "an id of a document has the same UUID after it became final");
     ok (idt_document_sync (b, WAIT_MS) == 0 && means_the_same (a, id, b),
-        "another session of the same process knows them");
-    ok (make (a, 1) == 1000, "the next id is final immediately");
+        "another session of the same process knows ids that became final");
+    ok (make (a, 1) == 1000, "the next id of a document with reserved ids is final immediately");
     make (b, 10);
     ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_settle (a, WAIT_MS) == 0
             && idt_document_sync (a, WAIT_MS) == 0 && means_the_same (b, -10, a),
-        "both sessions can make further ids");
+        "both sessions of a document can make further ids");
     idt_document_close (a);
     idt_document_close (b);
-    ok (requests (h) > 0, "closing the documents leaves the connection open");
+    ok (requests (h) > 0, "closing documents leaves the connection open");
     idt_close (h);
     stop ();
 }
@@ -414,14 +415,15 @@ static void test_changed (void)
     idt_document_set_changed (b, count_cb, &calls);
     make (a, 5);
     ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0 && calls == 1,
-        "the callback is called when ranges of another session arrive");
+        "the changed callback is called when ranges of another session arrive");
     idt_document_set_changed (b, settle_in_cb, &errnum);
     make (a, 1000);
     ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0 && errnum == EDEADLK,
-        "waiting in a callback fails with EDEADLK");
+        "waiting in the changed callback fails with EDEADLK");
     idt_document_close (b);
     idt_document_attach (a, NULL);
-    ok (idt_document_settle (a, WAIT_MS) < 0 && errno == ENOTCONN, "waiting without a handle fails with ENOTCONN");
+    ok (idt_document_settle (a, WAIT_MS) < 0 && errno == ENOTCONN,
+        "waiting for a document without a handle fails with ENOTCONN");
     idt_document_close (a);
     idt_close (h);
     stop ();
@@ -438,18 +440,19 @@ static void test_lost_events (void)
     LOCKED (o->mute = true);
     make (a, 10);
     ok (idt_document_settle (a, WAIT_MS) == 0 && peek (o, &o->fetches) == 1,
-        "a range whose event was lost is found by the response, and fetched");
-    ok (idt_document_seq (b) == 0, "another document does not know the range yet");
+        "a range whose event was lost is found because of the response, and fetched");
+    ok (idt_document_seq (b) == 0, "a document does not know a range whose event was lost");
     LOCKED ((o->fail_fetches = 2, o->errnum = EHOSTUNREACH));
     idt_future_t *f = idt_event_publish (h, "event.lost", 0, "{\"stream\":\"x\",\"from\":1,\"to\":1}");
     wait_until (idt_document_seq (b) != 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_destroy (f);
     ok (means_the_same (a, -10, b) && peek (o, &o->fetches) >= 4,
-        "after an event.lost it fetches the range, and retries until rank 0 answers");
+        "after an event.lost a document fetches the missing range, and repeats the request until rank 0 answers");
     make (a, 1000);
     LOCKED (o->mute = false);
     make (b, 1000);
-    ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_settle (a, WAIT_MS) == 0, "a gap is fetched");
+    ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_settle (a, WAIT_MS) == 0,
+        "a document fetches ranges that are missing before the range of an event");
     LOCKED (o->window = 1);
     LOCKED (o->mute = true);
     for (int i = 0; i < 5; i++) {
@@ -460,11 +463,11 @@ static void test_lost_events (void)
     int64_t id = make (b, 2500);
     struct idcomp_uuid uuid = uuid_of (b, id);
     ok (idt_document_sync (b, WAIT_MS) == 0 && idt_document_seq (b) >= 8,
-        "ranges that the server no longer has are replaced by a state");
+        "if the server no longer has the missing ranges, a document loads a state instead");
     struct idcomp_uuid again = uuid_of (b, id);
     ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && idt_document_settle (b, WAIT_MS) == 0
             && idt_document_sync (a, WAIT_MS) == 0 && means_the_same (b, id, a),
-        "... in which the ids have the same UUIDs");
+        "after loading a state, a document's ids have the same UUIDs");
     idt_document_close (a);
     idt_document_close (b);
     idt_close (h);
@@ -485,11 +488,12 @@ static void test_repeats (void)
         "settling with a timeout of 0 fails with ETIMEDOUT");
     wait_until (idt_document_errnum (d) != 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     ok (idt_document_errnum (d) == EAGAIN && strcmp (idt_document_error (d), "not now") == 0 && calls == 1,
-        "a failure is reported");
+        "a failed announcement is reported");
     make (d, 10);
     ok (idt_document_settle (d, WAIT_MS) == 0 && o->n == 2 && peek (o, &o->submits) == 5,
         "announcements are repeated unchanged until they are ordered");
-    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and then the document has no error");
+    ok (idt_document_errnum (d) == 0 && !idt_document_error (d),
+        "a document whose announcement was ordered has no error");
     idt_document_close (d);
     idt_close (h);
     stop ();
@@ -509,11 +513,12 @@ static void test_refused (void)
     ok (uuid_of (a, -10).bytes[6] >> 4 == 4, "the ids of a broken document can be read");
     make (b, 10);
     ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0,
-        "another document of the same name still works");
+        "while one document is broken, another document of the same name still works");
     idt_document_close (a);
     LOCKED (o->uuid[0] = '7');
     good = idt_document_sync (b, WAIT_MS) < 0 && errno == EPIPE;
-    ok (good, "a document whose UUID changed is another document: %s", idt_document_error (b));
+    ok (good, "a document fails if the server has another document of that name, with another UUID: %s",
+        idt_document_error (b));
     idt_document_close (b);
     b = open_new (h);
     LOCKED (o->strange = true);
@@ -533,8 +538,10 @@ static void test_reconnect (void)
     make (d, 10);
     struct idcomp_uuid uuid = uuid_of (d, -10);
     LOCKED (o->mute = o->deaf = true);
-    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET, "a lost connection is reported with ECONNRESET");
-    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET, "... by each further call");
+    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET,
+        "on a lost connection a wait for a document fails with ECONNRESET");
+    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET,
+        "on a lost connection each further wait for a document fails with ECONNRESET");
     make (d, 10);
     LOCKED (o->mute = o->deaf = false);
     idt_document_attach (d, NULL);
@@ -542,9 +549,10 @@ static void test_reconnect (void)
     make (d, 10);
     h = test_server_open (server);
     ok (idt_document_attach (d, h) == 0 && idt_document_settle (d, WAIT_MS) == 0 && o->n == 2,
-        "on a new connection the session continues, and no range is ordered twice");
+        "a document that is attached to a new connection continues, and no range is ordered twice");
     struct idcomp_uuid again = uuid_of (d, -10);
-    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && op_of (d, -30) == 29, "... and the ids keep their UUIDs");
+    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && op_of (d, -30) == 29,
+        "a document that is attached to a new connection keeps the UUIDs of its ids");
     idt_document_close (d);
     idt_close (h);
     stop ();

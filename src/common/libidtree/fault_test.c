@@ -248,7 +248,7 @@ static void test_case (struct test_server *s, const char *name, int (*run) (idt_
         idt_close (h);
         fail_at = -1u;
     }
-    ok (clean && rc == 0, "%s: if one of %u allocations fails, the result is ENOMEM", name, n - 1);
+    ok (clean && rc == 0, "%s: if any one of %u allocations fails, the result is ENOMEM", name, n - 1);
 }
 
 /* Lose the connection and reconnect, with each allocation failing in turn. After a failed attempt the handle tries
@@ -279,7 +279,8 @@ static void test_reconnect (struct test_server *s)
         clean = clean && idt_fluid_generate (h, 1, &id) == 0;
         idt_close (h);
     }
-    ok (clean, "after %u losses with a failing allocation, %u calls fail, and later calls succeed", n, failed);
+    ok (clean, "after %u lost connections with a failed allocation each, %u calls fail, and later calls succeed", n,
+        failed);
 }
 
 /* Prefetch ids with each allocation failing in turn. If prefetching fails, the call or a later one requests the ids. */
@@ -303,8 +304,8 @@ static void test_prefetch (struct test_server *s)
         clean = clean && idt_fluid_prefetch (h, 32, 60000) == 0 && idt_fluid_generate (h, 1, &id) == 0 && id > last;
         idt_close (h);
     }
-    ok (clean && failed > 0, "prefetched ids stay in order when allocations fail; %u of %u calls fail", failed,
-        100 * n);
+    ok (clean && failed > 0, "prefetched ids are given out in order even when allocations fail; %u of %u calls fail",
+        failed, 100 * n);
 }
 
 /* System calls and allocations for one block of ids, in the steady state. */
@@ -321,8 +322,8 @@ static void test_price (struct test_server *s)
     for (unsigned i = 0; i < rounds; i++)
         good = good && idt_fluid_generate (h, 16, ids) == 0;
     ok (good && writes == rounds && reads == rounds && polls == rounds,
-        "a block of ids takes one write, one poll and one read");
-    ok (allocations <= 5 * rounds, "... and %.1f allocations", (double)allocations / rounds);
+        "a call for a block of ids needs one write, one poll and one read");
+    ok (allocations <= 5 * rounds, "a call for a block of ids needs %.1f allocations", (double)allocations / rounds);
     good = idt_fluid_prefetch (h, 1024, 60000) == 0;
     for (unsigned i = 0; i < 256; i++)
         good = good && idt_fluid_generate (h, 16, ids) == 0;
@@ -330,7 +331,7 @@ static void test_price (struct test_server *s)
     for (unsigned i = 0; i < 1024; i++)
         good = good && idt_fluid_generate (h, 16, ids) == 0;
     ok (good && writes <= 32 && reads <= 32 && polls <= 32 && allocations <= 5 * 32,
-        "1,024 blocks of prefetched ids take %u writes, %u polls, %u reads, %u allocations", writes, polls, reads,
+        "1,024 blocks of prefetched ids need %u writes, %u polls, %u reads, %u allocations", writes, polls, reads,
         allocations);
     idt_close (h);
 }

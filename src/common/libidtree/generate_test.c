@@ -43,7 +43,7 @@ static void test_good (idt_t *h)
 
     for (size_t i = 0; i < sizeof (counts) / sizeof (counts[0]); i++) {
         uint32_t n = counts[i];
-        ok (idt_fluid_generate (h, n, ids) == 0 && increasing (n, last), "%u ids are all above the last one",
+        ok (idt_fluid_generate (h, n, ids) == 0 && increasing (n, last), "each of %u ids is above the previous one",
             (unsigned)n);
         last = ids[n - 1];
     }
@@ -65,7 +65,7 @@ static void test_async (idt_t *h)
     ok (good, "64 concurrent requests return increasing ids");
     f[0] = idt_fluid_generate_async (h, 10);
     ok (idt_fluid_generate_get (f[0], 9, ids) < 0 && errno == EPROTO,
-        "reading another number of ids than requested fails with EPROTO");
+        "reading a response as another number of ids than requested fails with EPROTO");
     ok (idt_fluid_generate_get (f[0], 10, ids) == 0 && idt_fluid_generate_get (f[0], 10, ids) == 0,
         "a response can be read twice");
     idt_future_destroy (f[0]);
@@ -96,27 +96,34 @@ static void test_bad (idt_t *h)
 
     answer_with (h, (struct id_run[]){ { base, 4 } }, 1, 0);
     ok (idt_fluid_generate (h, 4, got) == 0 && got[0] == base && got[3] == base + 3,
-        "a response with one run is accepted");
-    ok (refused (h, (struct id_run[]){ { base, 4 } }, 1, 0), "the same run again is refused");
-    ok (refused (h, (struct id_run[]){ { base + 3, 4 } }, 1, 0), "a run that overlaps the run before is refused");
-    ok (refused (h, (struct id_run[]){ { base + 4, 3 } }, 1, 0), "one id too few is refused");
-    ok (refused (h, (struct id_run[]){ { base + 4, 5 } }, 1, 0), "one id too many is refused");
-    ok (refused (h, (struct id_run[]){ { base + 4, UINT32_MAX } }, 1, 0), "a count of UINT32_MAX is refused");
-    ok (refused (h, (struct id_run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0), "an empty run is refused");
-    ok (refused (h, (struct id_run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0), "an empty run at the end is refused");
+        "a response with one run of ids is accepted");
+    ok (refused (h, (struct id_run[]){ { base, 4 } }, 1, 0), "a response with the same run twice is refused");
+    ok (refused (h, (struct id_run[]){ { base + 3, 4 } }, 1, 0),
+        "a response with a run that overlaps the run of the previous response is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 3 } }, 1, 0), "a response with one id too few is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 5 } }, 1, 0), "a response with one id too many is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, UINT32_MAX } }, 1, 0),
+        "a response with a run of UINT32_MAX ids is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0),
+        "a response with an empty run is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0),
+        "a response with an empty run at the end is refused");
     ok (refused (h, (struct id_run[]){ { base + 9, 2 }, { base + 7, 2 } }, 2, 0),
-        "runs in decreasing order are refused");
-    ok (refused (h, (struct id_run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0), "runs that overlap are refused");
-    ok (refused (h, (struct id_run[]){ { base + 1022, 4 } }, 1, 0), "a run beyond its millisecond is refused");
-    ok (refused (h, (struct id_run[]){ { UINT64_MAX - 1, 4 } }, 1, 0), "a run beyond 64 bits is refused");
-    ok (refused (h, (struct id_run[]){ { base + 4, 4 } }, 1, 1), "an extra byte is refused");
-    ok (refused (h, NULL, 0, 11), "a response shorter than a run is refused");
+        "a response with runs in decreasing order is refused");
+    ok (refused (h, (struct id_run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0),
+        "a response with runs that overlap is refused");
+    ok (refused (h, (struct id_run[]){ { base + 1022, 4 } }, 1, 0),
+        "a response with a run beyond its millisecond is refused");
+    ok (refused (h, (struct id_run[]){ { UINT64_MAX - 1, 4 } }, 1, 0),
+        "a response with a run beyond 64 bits is refused");
+    ok (refused (h, (struct id_run[]){ { base + 4, 4 } }, 1, 1), "a response with an extra byte is refused");
+    ok (refused (h, NULL, 0, 11), "a response shorter than one run is refused");
     ok (refused (h, NULL, 0, 0), "an empty response is refused");
     answer_with (h, (struct id_run[]){ { base + 1020, 2 }, { base + 1022, 1 }, { base + 1023, 1 } }, 3, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023, "several valid runs are accepted");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023, "a response with several valid runs is accepted");
     answer_with (h, (struct id_run[]){ { UINT64_MAX - 3, 4 } }, 1, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == UINT64_MAX, "the largest id is accepted");
-    ok (refused (h, (struct id_run[]){ { 5, 4 } }, 1, 0), "after the largest id each further one is refused");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == UINT64_MAX, "a response with the largest id is accepted");
+    ok (refused (h, (struct id_run[]){ { 5, 4 } }, 1, 0), "after the largest id each further response is refused");
 }
 
 int main (int argc, char *argv[])

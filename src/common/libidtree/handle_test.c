@@ -60,14 +60,15 @@ static void test_default (void)
     setenv ("IDTREE_URI", test_server_uri (s), 1);
     setenv ("FLUX_URI", "local:///nosuch/flux", 1);
     idt_t *h = idt_open (NULL, &error);
-    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "the default URI is IDTREE_URI %s", error.text);
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "the default URI of a handle is IDTREE_URI %s",
+        error.text);
     idt_close (h);
     setenv ("IDTREE_URI", "", 1);
     ok (!idt_open (NULL, &error) && errno == ENOENT && strstr (error.text, "/nosuch/flux"),
-        "if that is empty, the default is FLUX_URI: %s", error.text);
+        "if IDTREE_URI is empty, the default URI is FLUX_URI: %s", error.text);
     unsetenv ("FLUX_URI");
     ok (strcmp (idt_default_uri (), "local:///run/idtree/local") == 0,
-        "if neither is set, the default is the system instance");
+        "if neither IDTREE_URI nor FLUX_URI is set, the default URI is that of the system instance");
     h = idt_open (NULL, &error);
     ok (h || strstr (error.text, "no instance: neither IDTREE_URI nor FLUX_URI is set"),
         "a missing system instance is reported: %s", error.text);
@@ -99,16 +100,17 @@ static void test_open (void)
     struct test_server *s;
 
     memset (uri + 9, 'x', 200);
-    ok (refused (uri, EINVAL), "a path that is too long fails with EINVAL");
-    ok (refused ("tcp://127.0.0.1:8000/x", EINVAL), "another scheme fails with EINVAL");
-    ok (refused ("local://", EINVAL), "an empty path fails with EINVAL");
-    ok (refused ("local:///nosuch/idtree/socket", ENOENT), "a missing socket fails with ENOENT");
-    ok (refused (dead_uri (uri, sizeof (uri)), ECONNREFUSED), "a socket without a listener fails with ECONNREFUSED");
+    ok (refused (uri, EINVAL), "a URI with a path that is too long fails with EINVAL");
+    ok (refused ("tcp://127.0.0.1:8000/x", EINVAL), "a URI with an unknown scheme fails with EINVAL");
+    ok (refused ("local://", EINVAL), "a URI with an empty path fails with EINVAL");
+    ok (refused ("local:///nosuch/idtree/socket", ENOENT), "a URI of a missing socket fails with ENOENT");
+    ok (refused (dead_uri (uri, sizeof (uri)), ECONNREFUSED),
+        "a URI of a socket without a listener fails with ECONNREFUSED");
     unlink (uri + strlen ("local://"));
-    ok (!idt_open ("x", NULL) && errno == EINVAL, "the error text is optional");
+    ok (!idt_open ("x", NULL) && errno == EINVAL, "the caller of idt_open () may pass no memory for the error text");
     test_default ();
     s = test_server_create (EPERM);
-    ok (refused (test_server_uri (s), EPERM), "the broker's first byte becomes errno: EPERM");
+    ok (refused (test_server_uri (s), EPERM), "the first byte from the broker, if it is not 0, becomes errno: EPERM");
     test_server_destroy (s);
     test_list ();
     errno = 77;
@@ -116,7 +118,7 @@ static void test_open (void)
     idt_future_destroy (NULL);
     idt_watcher_destroy (NULL);
     idt_reactor_destroy (NULL);
-    ok (errno == 77, "destroying NULL has no effect and keeps errno");
+    ok (errno == 77, "idt_close (NULL) has no effect and keeps errno");
 }
 
 /* --- handlers ------------------------------------------------------------------------------- */
@@ -237,61 +239,66 @@ static void test_handlers (struct test_server *s)
     const void *data;
     size_t size;
 
-    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown), "without handlers a request fails with ENOSYS");
+    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown), "without message handlers a request fails with ENOSYS");
     ok (idt_handlers_add (h, table, "first") == 0 && idt_handlers_add (h, second, "second") == 0,
-        "tables of handlers are added");
+        "several tables of message handlers can be added");
     ok (answers (h, "me.echo", "hello", owner, 0, "hello"), "idt_respond sends a string");
     ok (answers (h, "me.echo", NULL, owner, 0, NULL), "idt_respond can send an empty response");
     ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"), "idt_respond_pack sends JSON");
     idt_future_t *f = ask_me (h, "me.raw", NULL, user, 0);
     ok (idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
-        "idt_respond_raw sends bytes; the first row that matches receives the request");
+        "idt_respond_raw sends bytes; of several rows that match a request, the first receives the request");
     idt_future_destroy (f);
     ok (answers (h, "me.error", NULL, user, EBUSY, "come again"), "idt_respond_error sends an error");
     f = ask_me (h, "me.malformed", NULL, user, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "UTF-8"),
-        "a response that cannot be packed becomes an error: %s", idt_future_error (f));
-    ok (malformed_rc == -1 && malformed_errno == EPROTO, "... and idt_respond_pack fails, too");
+        "if idt_respond_pack cannot make its JSON, the requester gets an error: %s", idt_future_error (f));
+    ok (malformed_rc == -1 && malformed_errno == EPROTO, "idt_respond_pack fails if it cannot make its JSON");
     idt_future_destroy (f);
     f = ask_me (h, "me.null", NULL, user, 0);
-    ok (idt_future_errnum (f) == EPROTO, "a response with a NULL part becomes an error: %s", idt_future_error (f));
+    ok (idt_future_errnum (f) == EPROTO, "if a string for idt_respond_pack is NULL, the requester gets an error: %s",
+        idt_future_error (f));
     idt_future_destroy (f);
     ok (answers (h, "me.sub.more", NULL, user, 0, "{\"name\":\"first\"}"),
-        "a '*' at the end of a topic matches any rest");
-    ok (answers (h, "me.sub.", NULL, user, 0, "{\"name\":\"first\"}"), "the rest may be empty");
-    ok (answers (h, "me.second", NULL, user, 0, "{\"name\":\"second\"}"), "each table has its own arg");
+        "a '*' at the end of a handler's topic matches any rest");
+    ok (answers (h, "me.sub.", NULL, user, 0, "{\"name\":\"first\"}"),
+        "the rest that a '*' in a handler's topic matches may be empty");
+    ok (answers (h, "me.second", NULL, user, 0, "{\"name\":\"second\"}"),
+        "each table of message handlers has its own arg");
     ok (answers (h, "me.ech", NULL, owner, ENOSYS, "Unknown service method 'me.ech'")
             && answers (h, "me.echoo", NULL, owner, ENOSYS, "Unknown service method 'me.echoo'"),
-        "a topic without '*' must match exactly");
+        "a handler's topic without '*' must match exactly");
     ok (answers (h, "me.ping", "{}", owner, ENOSYS, "Unknown service method 'me.ping'"),
-        "a program has no built-in methods");
+        "a client program has no built-in methods");
 
     const char *eperm = "Request requires a role that the user does not have";
     const char *owners = "me.echo is for the owner of the instance: user 1000 may not send it";
-    ok (answers (h, "me.echo", "x", user, EPERM, owners), "with rolemask 0 only the instance owner may send a request");
-    ok (answers (h, "me.echo", "x", 0, EPERM, owners), "a sender without a role gets EPERM");
-    ok (answers (h, "me.name", NULL, owner, EPERM, eperm), "the instance owner, too, needs a role of the rolemask");
+    ok (answers (h, "me.echo", "x", user, EPERM, owners),
+        "a handler with rolemask 0 accepts only requests of the instance owner");
+    ok (answers (h, "me.echo", "x", 0, EPERM, owners), "a request of a sender without a role fails with EPERM");
+    ok (answers (h, "me.name", NULL, owner, EPERM, eperm),
+        "the instance owner needs a role of the handler's rolemask, too");
 
-    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack accepts its keys");
+    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack accepts the keys of its format");
     f = ask_me (h, "me.strict", "{\"i\":1,\"j\":2}", owner, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "j"),
-        "an unknown key is an error that names the key: %s", idt_future_error (f));
+        "a strict unpack fails for an unknown key, and the error names the key: %s", idt_future_error (f));
     idt_future_destroy (f);
-    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"), "an empty payload is an error");
-    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"), "a JSON array is an error");
+    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"), "an unpack of an empty payload fails");
+    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"),
+        "an unpack of a JSON array fails");
     f = ask_me (h, "me.strict", "{\"i\":", owner, 0);
-    ok (idt_future_errnum (f) == EPROTO, "malformed JSON is an error: %s", idt_future_error (f));
+    ok (idt_future_errnum (f) == EPROTO, "an unpack of malformed JSON fails: %s", idt_future_error (f));
     idt_future_destroy (f);
 
     f = ask_me (h, "me.error", NULL, owner, IDT_MSGFLAG_NORESPONSE);
     ok (asks (f, 0), "a request with NORESPONSE is handled, and not answered");
-    ok (answers (h, "me.quit", NULL, owner, 0, NULL), "a handler may remove its own table");
-    ok (answers (h, "me.echo", NULL, owner, ENOSYS, unknown), "a removed table receives no request");
+    ok (answers (h, "me.quit", NULL, owner, 0, NULL), "a message handler may remove its own table");
+    ok (answers (h, "me.echo", NULL, owner, ENOSYS, unknown), "a removed table of handlers receives no request");
     ok (answers (h, "me.raw", NULL, owner, EBUSY, "come again"),
-        "the next table receives the requests of a removed one");
+        "the requests of a removed table go to the next table that matches");
     idt_handlers_remove (h, second);
-    ok (idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT) == 0,
-        "without handlers and futures the reactor ends");
+    ok (idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT) == 0, "a reactor without handlers and futures ends");
     idt_close (h);
 }
 
@@ -355,7 +362,7 @@ static void test_order (struct test_server *s, bool wait_first)
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     ok (strcmp (t.text, "test.0 answer.0 test.1 answer.1 test.2 answer.2 test.3 answer.3 - ") == 0,
         "events and responses are dispatched in the order in which they were sent%s",
-        wait_first ? ", also from the inbox" : "");
+        wait_first ? ", also those that waited in the inbox" : "");
     if (strstr (t.text, "- ") == NULL)
         diag ("%s", t.text);
     idt_close (h);
@@ -371,9 +378,9 @@ static void test_order_behind (struct test_server *s)
     idt_future_t *f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
     idt_future_t *g = idt_rpc (h, "test.batch", "{\"n\":3}", IDT_NODEID_ANY, 0);
     idt_future_then (g, -1, answer_cb, &t);
-    ok (asks (f, 0) && h->inbox.count == 1, "one event arrived before the response");
+    ok (asks (f, 0) && h->inbox.count == 1, "an event that arrives before a response is kept in the inbox");
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
-    ok (strcmp (t.text, "test.0 test.1 test.2 - ") == 0, "it is dispatched before the later events");
+    ok (strcmp (t.text, "test.0 test.1 test.2 - ") == 0, "an event in the inbox is dispatched before later events");
     idt_close (h);
 }
 
@@ -387,7 +394,7 @@ static void test_many_events (struct test_server *s)
     for (int i = 0; i < 300; i++)
         len += (size_t)snprintf (expect + len, sizeof (expect) - len, "test.%d ", i);
     idt_handlers_add (h, event_table, &t);
-    ok (asks (idt_rpc (h, "test.event", "{\"n\":200}", IDT_NODEID_ANY, 0), 0), "200 events are waiting");
+    ok (asks (idt_rpc (h, "test.event", "{\"n\":200}", IDT_NODEID_ANY, 0), 0), "200 events wait for a reactor");
     t.len = 0;
     idt_future_t *f = idt_rpc (h, "test.event", "{\"n\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, -1, answer_cb, &t);
@@ -426,14 +433,15 @@ static void test_publish (struct test_server *s)
     ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0,
         "another handle publishes an event and receives its number");
     idt_future_destroy (f);
-    ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0), "an event may be empty");
-    ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "an event with another topic is published");
+    ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0), "a published event may be empty");
+    ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "a handle publishes an event of another topic");
     wait_until (strstr (t.text, "a.c")) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0,
-        "the subscriber receives the events of its prefix, with their payload");
-    ok (asks (idt_event_unsubscribe (h, "a."), 0), "it unsubscribes");
-    ok (asks (idt_service_add (h, "me"), 0), "it adds a service name");
-    ok (asks (idt_service_remove (h, "me"), ENOSYS), "a broker that cannot remove a service name returns an error");
+        "a subscriber receives the events of its prefix only, with their payload");
+    ok (asks (idt_event_unsubscribe (h, "a."), 0), "a subscriber removes its subscription");
+    ok (asks (idt_service_add (h, "me"), 0), "a handle adds a service name");
+    ok (asks (idt_service_remove (h, "me"), ENOSYS),
+        "if a broker cannot remove a service name, the caller gets an error");
     idt_close (h);
     idt_close (other);
 }
@@ -457,21 +465,22 @@ static void test_attrs (struct test_server *s)
     uint32_t rank = 0, size = 0;
     const char *value;
 
-    ok (idt_get_rank (h, &rank) == 0 && rank == 3, "idt_get_rank requests attribute rank");
-    ok (idt_get_size (h, &size) == 0 && size == 8, "idt_get_size requests attribute size");
+    ok (idt_get_rank (h, &rank) == 0 && rank == 3, "idt_get_rank () returns the attribute rank");
+    ok (idt_get_size (h, &size) == 0 && size == 8, "idt_get_size () returns the attribute size");
     int before = requests (h);
     ok (idt_get_rank (h, &rank) == 0 && strcmp (idt_attr_get (h, "rank"), "3") == 0 && requests (h) == before + 1,
-        "an immutable attribute is requested once");
+        "the value of an immutable attribute is requested only once");
     value = idt_attr_get (h, "log-level");
-    ok (value && strcmp (value, "7") == 0, "another attribute has its value");
-    ok (idt_attr_set (h, "log-level", "5", &error) == 0, "it can be set");
+    ok (value && strcmp (value, "7") == 0, "idt_attr_get () returns the value of an attribute that can be set");
+    ok (idt_attr_set (h, "log-level", "5", &error) == 0, "idt_attr_set () sets an attribute");
     value = idt_attr_get (h, "log-level");
-    ok (value && strcmp (value, "5") == 0, "it is requested again");
+    ok (value && strcmp (value, "5") == 0,
+        "idt_attr_get () requests the value of an attribute that can be set each time");
     ok (idt_attr_set (h, "rank", "5", &error) < 0 && errno == EINVAL
             && strcmp (error.text, "rank: attribute may not be updated") == 0,
-        "a refusal has a text: %s", error.text);
-    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "an unknown attribute fails with ENOENT");
-    ok (!idt_attr_get (h, "bad") && errno == EPROTO, "a malformed response fails with EPROTO");
+        "a refused idt_attr_set () has an error text: %s", error.text);
+    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "idt_attr_get () of an unknown attribute fails with ENOENT");
+    ok (!idt_attr_get (h, "bad") && errno == EPROTO, "idt_attr_get () fails with EPROTO for a malformed response");
     idt_close (h);
 }
 
@@ -501,17 +510,18 @@ static void test_log (struct test_server *s)
     ok (errno == 77, "idt_log keeps errno");
     snprintf (regex, sizeof (regex), "^<48>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
               "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z", (int)getpid ());
-    ok (logged (h, regex), "a line is RFC 5424 text, with \"-\" for an unknown rank");
+    ok (logged (h, regex), "a line of idt_log () is RFC 5424 text, with \"-\" for an unknown rank");
     idt_log (h, LOG_INFO, "two\nlines");
-    ok (logged (h, " - - lines$"), "each line of a text is a line of the log");
+    ok (logged (h, " - - lines$"), "each line of a text for idt_log () is a line of the log");
     idt_get_rank (h, &(uint32_t){ 0 });
     idt_log_set_name (h, "a name");
     idt_log (h, LOG_EMERG, "%s", "");
-    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"), "a line has the known rank, and the name that was set");
+    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"),
+        "a line of idt_log () has the rank if it is known, and the name that was set");
     memset (big, 'x', sizeof (big) - 1);
     big[sizeof (big) - 1] = '\0';
     idt_log (h, LOG_INFO, "%s", big);
-    ok (logged (h, " x{2047}$"), "a line that is too long is cut");
+    ok (logged (h, " x{2047}$"), "a line of idt_log () that is too long is cut");
     idt_close (h);
 }
 
@@ -523,13 +533,13 @@ static void test_reactors (struct test_server *s)
     idt_t *h = test_server_open (s), *other = test_server_open (s);
     struct trace t = { .len = 0 };
 
-    ok (idt_set_reactor (h, r) == 0 && idt_get_reactor (h) == r, "a handle takes a reactor");
+    ok (idt_set_reactor (h, r) == 0 && idt_get_reactor (h) == r, "a handle accepts a reactor of the caller");
     ok (idt_set_reactor (h, r) < 0 && errno == EBUSY, "a second reactor is refused with EBUSY");
     ok (idt_set_reactor (other, r) == 0, "two handles share a reactor");
     idt_handlers_add (h, event_table, &t);
     idt_future_then (idt_rpc (other, "test.echo", NULL, IDT_NODEID_ANY, 0), -1, answer_cb, &t);
     idt_reactor_run (r, IDT_REACTOR_DEFAULT);
-    ok (strcmp (t.text, "- ") == 0, "the reactor serves both");
+    ok (strcmp (t.text, "- ") == 0, "a reactor that two handles share serves both");
     ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == ENOTSUP, "a client cannot attach to the overlay");
     idt_close (h);
     idt_close (other);
@@ -553,12 +563,13 @@ static void test_backlog (struct test_server *s)
         idt_future_destroy (f); /* so its response is dropped */
         sent++;
     }
-    ok (sent == 200 || errno == ENOBUFS, "queued output is limited (ENOBUFS)");
+    ok (sent == 200 || errno == ENOBUFS,
+        "a handle refuses requests when its queued output has reached the limit (ENOBUFS)");
     wait_until ((f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0)) || errno != ENOBUFS)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_then (f, -1, answer_cb, &t);
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
-    ok (strcmp (t.text, "- ") == 0, "the reactor writes it, and reads meanwhile");
+    ok (strcmp (t.text, "- ") == 0, "the reactor writes queued output of a handle, and reads meanwhile");
     idt_close (h);
 }
 

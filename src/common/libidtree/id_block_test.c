@@ -96,7 +96,8 @@ static void call (struct world *w, uint32_t n, uint64_t trip_us)
 static void check (const struct world *w, const char *what)
 {
     ok (w->disorder == 0 && w->late == 0 && w->most <= w->b.most,
-        "%s: ids are in order, not expired, and never more than the limit (%lu given, %lu made, %lu requests, %lu missed)",
+        "%s: ids are in order, not expired, and never more than the limit (%lu given, %lu made, %lu requests, %lu "
+        "missed)",
         what, w->given, w->made, w->requests, w->missed);
 }
 
@@ -109,8 +110,9 @@ static void test_fast (void)
     for (int i = 0; i < 100000; i++, w.now_us++)
         call (&w, 1, 10);
     check (&w, "calls without pause");
-    ok (w.missed == 0 && w.requests < 100000 / (MOST / 2), "  are all served from the block, with few requests");
-    ok (w.made - w.given <= MOST, "  lose no ids");
+    ok (w.missed == 0 && w.requests < 100000 / (MOST / 2),
+        "calls without pause are all served from the block of ids, with few requests");
+    ok (w.made - w.given <= MOST, "calls without pause lose no prefetched ids");
     id_block_fini (&w.b);
 }
 
@@ -124,8 +126,10 @@ static void test_steady (void)
         call (&w, 1, 1000);
     check (&w, "twenty calls in the maximum age of an id");
     ok (w.missed == 0 && w.requests < 10000 / 4,
-        "  are all served from the block, with less than a fourth of the requests");
-    ok (w.made < 3 * w.given, "  need less than three times as many ids as they use");
+        "twenty calls in the maximum age of an id are all served from the block of ids, with less than a fourth as "
+        "many requests as calls");
+    ok (w.made < 3 * w.given,
+        "twenty calls in the maximum age of an id request less than three times as many ids as they use");
     id_block_fini (&w.b);
 }
 
@@ -139,7 +143,8 @@ static void test_large (void)
     for (int i = 0; i < 1000; i++)
         call (&w, 2 * ID_BLOCK_FIRST, 10);
     check (&w, "calls for twice the size of the first request");
-    ok (w.missed <= 2 && w.made - w.given <= 2 * MOST, "  are soon served from the block");
+    ok (w.missed <= 2 && w.made - w.given <= 2 * MOST,
+        "calls for twice the size of the first request are soon served from the block of ids");
     id_block_fini (&w.b);
 
     start (&w, MOST - 1);
@@ -147,7 +152,7 @@ static void test_large (void)
     for (int i = 0; i < 1000; i++)
         call (&w, MOST, 10);
     check (&w, "calls for more ids than the block may have");
-    ok (w.requests == 1 && w.missed == 1000, "  request no ids to prefetch");
+    ok (w.requests == 1 && w.missed == 1000, "calls for more ids than the block may have request no ids to prefetch");
     id_block_fini (&w.b);
 }
 
@@ -159,7 +164,7 @@ static void test_seldom (void)
     for (int i = 0; i < 1000; i++, w.now_us += AGE_US + 1)
         call (&w, 1, 1000);
     check (&w, "calls at intervals above the maximum age of an id");
-    ok (w.missed == 1000 && w.requests <= 1, "  need one message each");
+    ok (w.missed == 1000 && w.requests <= 1, "calls at intervals above the maximum age of an id need one message each");
     id_block_fini (&w.b);
 }
 
@@ -200,17 +205,20 @@ static void test_refused (void)
         call (&w, 1, 10);
     uint32_t asked = w.b.asked;
     id_block_failed (&w.b, w.now_us, false);
-    ok (asked > ID_BLOCK_FIRST && id_block_wants (&w.b, w.now_us) == 0, "after a refusal no ids are requested");
+    ok (asked > ID_BLOCK_FIRST && id_block_wants (&w.b, w.now_us) == 0,
+        "after a refused request no ids are requested for the maximum age of an id");
     w.now_us += AGE_US - 1;
-    ok (id_block_wants (&w.b, w.now_us) == 0, "  for the maximum age of an id");
+    ok (id_block_wants (&w.b, w.now_us) == 0,
+        "one microsecond before the maximum age has passed, no ids are requested after a refusal");
     w.now_us++;
-    ok (id_block_wants (&w.b, w.now_us) == asked / 2, "  then half as many are requested");
+    ok (id_block_wants (&w.b, w.now_us) == asked / 2,
+        "when the maximum age has passed after a refusal, half as many ids as before are requested");
     id_block_asked (&w.b, w.now_us, asked / 2);
     id_block_failed (&w.b, w.now_us, true);
     for (int i = 0; i < 1000; i++, w.now_us += AGE_US / 100)
         call (&w, 1, 10);
     ok (w.missed > 0 && w.b.limit == asked / 4 && w.b.want == asked / 4,
-        "after a permanent refusal at most half as many are requested");
+        "after a permanent refusal at most half as many ids are requested");
     check (&w, "after refusals");
     id_block_fini (&w.b);
 }
@@ -223,12 +231,15 @@ static void test_unused (void)
     start (&w, MOST);
     for (int i = 0; i < 1000; i++)
         call (&w, 1, 10);
-    ok (w.b.want == MOST, "frequent calls raise the size of requests to the limit");
+    ok (w.b.want == MOST, "frequent calls raise the number of ids in a request to the limit");
     w.now_us += AGE_US;
-    ok (!id_block_take (&w.b, w.now_us, 1, &id) && w.b.next == w.b.end, "expired ids are not given out");
-    ok (w.b.asked == 0 || id_block_until_us (&w.b) <= w.now_us, "requested ids that would expire are not waited for");
+    ok (!id_block_take (&w.b, w.now_us, 1, &id) && w.b.next == w.b.end,
+        "prefetched ids that have expired are not given out");
+    ok (w.b.asked == 0 || id_block_until_us (&w.b) <= w.now_us,
+        "a call does not wait for requested ids that would expire");
     id_block_cancel (&w.b);
-    ok (id_block_wants (&w.b, w.now_us) <= MOST && w.b.want < MOST, "after a time without use fewer ids are requested");
+    ok (id_block_wants (&w.b, w.now_us) <= MOST && w.b.want < MOST,
+        "after a time without calls fewer ids are requested");
     id_block_fini (&w.b);
 }
 
@@ -244,14 +255,14 @@ static void test_three (void)
     w.now_us += AGE_US / 2;
     renew (&w);
     ok (id_block_take (&w.b, w.now_us, ID_BLOCK_FIRST - 4, ids) && w.b.asked > 0,
-        "a few ids of the first response are left");
+        "when the second request is made, a few ids of the first response are left");
     answer (&w);
     id_block_asked (&w.b, w.now_us, 1);
     answer (&w);
     w.now_us += AGE_US / 2;
     bool good = id_block_take (&w.b, w.now_us, 1, ids);
     ok (good && (ids[0] >> 20) == w.now_us - AGE_US / 2,
-        "two responses later those ids are expired, and an id of a later one is given out");
+        "when the ids of an earlier response have expired, an id of a later response is given out");
     id_block_fini (&w.b);
 }
 

@@ -71,12 +71,14 @@ static void test_wrap (void)
 
     ok (!matchtag_table_find (&t, 1) && !matchtag_table_find (&t, 0), "an empty table has no items");
     t.last = UINT32_MAX - 1;
-    ok (matchtag_table_add (&t, &a) == UINT32_MAX && matchtag_table_add (&t, &b) == 1, "tag 0 is never given");
+    ok (matchtag_table_add (&t, &a) == UINT32_MAX && matchtag_table_add (&t, &b) == 1,
+        "matchtag 0 is never given to a request");
     t.last = UINT32_MAX - 1;
-    ok (matchtag_table_add (&t, &c) == 2, "a tag in use is never given");
+    ok (matchtag_table_add (&t, &c) == 2, "a matchtag in use is never given to another request");
     matchtag_table_remove (&t, 1);
     t.last = 0;
-    ok (matchtag_table_add (&t, &d) == 1 && matchtag_table_find (&t, 1) == &d, "a removed tag can be given again");
+    ok (matchtag_table_add (&t, &d) == 1 && matchtag_table_find (&t, 1) == &d,
+        "a matchtag that was removed can be given again");
     matchtag_table_fini (&t);
 }
 
@@ -88,10 +90,10 @@ static void test_limit (void)
 
     for (uint32_t i = 0; i < MATCHTAG_TABLE_MAX; i++)
         good = good && matchtag_table_add (&t, &item) == i + 1;
-    ok (good, "%u tags can be in use", MATCHTAG_TABLE_MAX);
-    ok (matchtag_table_add (&t, &item) == 0 && errno == ENOBUFS, "one more fails with ENOBUFS");
+    ok (good, "%u matchtags can be in use at a time", MATCHTAG_TABLE_MAX);
+    ok (matchtag_table_add (&t, &item) == 0 && errno == ENOBUFS, "a matchtag above the limit fails with ENOBUFS");
     matchtag_table_remove (&t, 77);
-    ok (matchtag_table_add (&t, &item) != 0, "after a removal a tag can be given");
+    ok (matchtag_table_add (&t, &item) != 0, "after a removal from a full table, a matchtag can be given");
     matchtag_table_fini (&t);
 }
 
@@ -103,6 +105,6 @@ int main (int argc, char *argv[])
     test_limit ();
     for (unsigned seed = 1; seed <= 100; seed++)
         good += history (seed, false) + history (seed, true);
-    ok (good == 200, "200 random histories agree with a plain list");
+    ok (good == 200, "in 200 random histories the table of matchtags agrees with a plain list");
     return done_testing ();
 }

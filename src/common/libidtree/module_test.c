@@ -367,35 +367,36 @@ static void test_builtins (struct host *host)
                  "\"userid\":1000,\"rolemask\":2,\"rank\":5}"),
         "ping returns the request's object, with the route (oldest hop first), the user and the rank");
     ask (host, "mod.ping", "{\"rank\":\"mine\"} ", user);
-    ok (answers (host, 0, "{\"rank\":5,\"route\":"), "... and these replace members of the same name in the request");
+    ok (answers (host, 0, "{\"rank\":5,\"route\":"),
+        "the members of a ping response replace members of the same name in the request");
     ask (host, "mod.ping", " { } ", user);
-    ok (answers (host, 0, " {  \"route\":"), "... also for an empty object");
+    ok (answers (host, 0, " {  \"route\":"), "an empty object in a ping is returned with the members of the response");
     ask (host, "mod.ping", NULL, user);
     ok (answers (host, EPROTO, "message has no payload"), "a ping without an object fails with EPROTO");
     ask (host, "mod.stats-get", NULL, user);
-    ok (answers (host, 0, "{}"), "stats-get returns an object");
+    ok (answers (host, 0, "{}"), "stats-get of a module returns an object");
     ask_with (host, "mod.stats-get", NULL, user, IDT_MSGFLAG_STREAMING);
     const idt_msg_t *msg = take (host);
     ok (msg && !idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING),
-        "a method with a single response never marks it as part of a stream");
+        "a method with a single response never marks that response as part of a stream");
     idt_msg_unref (msg);
     char *text = malloc (2000);
     snprintf (text, 2000, "{\"x\":\"%01900d\"}", 0);
     ask (host, "mod.ping", text, user);
     ok (host->inlined ? answers (host, EMSGSIZE, "a JSON text of 1909 bytes is too long for ping: the limit is 1000")
                       : answers (host, 0, "{\"x\":"),
-        "an inline module refuses a long text before it is parsed; a module in a thread does not");
+        "an inline module refuses a long JSON text before it is parsed; a module in a thread accepts such a text");
     free (text);
     ask (host, "mod.stats-clear", NULL, user);
     ok (answers (host, EPERM, "mod.stats-clear is for the owner"), "a guest may not send stats-clear");
     ask (host, "mod.stats-clear", NULL, owner);
     ok (answers (host, 0, NULL), "the instance owner may send stats-clear");
     ask (host, "mod.rusage", NULL, user);
-    ok (answers (host, 0, "{\"utime\":"), "rusage returns numbers");
+    ok (answers (host, 0, "{\"utime\":"), "rusage of a module returns numbers");
     ask (host, "mod.disconnect", NULL, user);
     ask (host, "mod.nosuch", NULL, user);
     ok (answers (host, ENOSYS, "Unknown service method 'mod.nosuch'"),
-        "disconnect gets no response; an unknown method gets ENOSYS");
+        "disconnect of a module gets no response; an unknown method fails with ENOSYS");
     ask (host, "model.ping", "{}", user);
     ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"), "ping of another service fails with ENOSYS");
 }
@@ -403,31 +404,32 @@ static void test_builtins (struct host *host)
 static void test_requests (struct host *host)
 {
     ask (host, "mod.count", NULL, IDT_ROLE_USER);
-    ok (answers (host, 0, "{\"count\":1}"), "a handler responds");
+    ok (answers (host, 0, "{\"count\":1}"), "a handler of a module responds");
     ask (host, "mod.forward", "{\"x\":1}", IDT_ROLE_USER);
     const idt_msg_t *request = take (host);
     ok (request && idt_msg_type (request) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (request), "other.ask") == 0
             && idt_msg_has_flag (request, IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (request) == 5,
-        "a request to UPSTREAM has the flag and the module's own rank");
+        "a request of a module to UPSTREAM has that flag and the module's own rank");
     idt_msg_t *response = idt_msg_respond (request, 0);
     idt_msg_set_string (response, "{\"y\":2}");
     put (host, response);
-    ok (answers (host, 0, "{\"y\":2}"), "its response calls the future's callback");
+    ok (answers (host, 0, "{\"y\":2}"), "the response to a module's request calls the callback of the future");
     response = idt_msg_respond (request, 0);
     put (host, response);
     ask (host, "mod.count", NULL, IDT_ROLE_USER);
-    ok (answers (host, 0, "{\"count\":2}"), "a second response is dropped");
+    ok (answers (host, 0, "{\"count\":2}"), "a second response to a module's request is dropped");
     idt_msg_unref (request);
 
     ask (host, "mod.wait", NULL, IDT_ROLE_USER);
     idt_msg_unref (take (host));
-    ok (answers (host, host->inlined ? EDEADLK : ETIMEDOUT, NULL), "waiting in a callback: %s",
+    ok (answers (host, host->inlined ? EDEADLK : ETIMEDOUT, NULL), "waiting for a future in a callback of a module: %s",
         host->inlined ? "EDEADLK" : "possible");
     ask (host, "mod.later", NULL, IDT_ROLE_USER);
     idt_msg_unref (take (host));
     ok (answers (host, 0, "{\"count\":2}"), "idt_future_then does not call the callback");
     ask (host, "mod.count", NULL, IDT_ROLE_USER);
-    ok (answers (host, 0, "{\"count\":103}"), "the reactor calls it soon after");
+    ok (answers (host, 0, "{\"count\":103}"),
+        "the reactor calls the callback of a future that was ready at idt_future_then");
 }
 
 static void test_module (bool inlined)
@@ -443,9 +445,9 @@ static void test_module (bool inlined)
     host_stop (&host);
     const idt_msg_t *msg = mailbox_pop (host.link.out);
     ok (msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && (int)idt_msg_errnum (msg) == (inlined ? ESHUTDOWN : EPIPE),
-        "a request that waits when the module ends gets a response");
+        "a request that waits at the end of its module gets a response");
     idt_msg_unref (msg);
-    ok (!mailbox_pop (host.link.out), "there is no second response");
+    ok (!mailbox_pop (host.link.out), "a request that waits at the end of its module gets only one response");
     if (!inlined)
         ok (host.rc == 0 && strcmp (host.link.started, "0 ") == 0,
             "the module reports that it started, and idt_mod_main returns 0 when the mailbox is closed");
@@ -461,11 +463,13 @@ static void test_inline (void)
     idt_handle_set_module (h, "mod");
     errno = 77;
     idt_log (h, LOG_ERR, "bad %d", 1);
-    ok (errno == 77 && strcmp (link.log, "3 mod bad 1") == 0, "a transport with a log function receives the line");
-    ok (idt_get_rank (h, &rank) == 0 && rank == 5, "attributes need no round trip");
-    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "an unknown attribute fails with ENOENT");
+    ok (errno == 77 && strcmp (link.log, "3 mod bad 1") == 0,
+        "a module whose transport has a log function logs through that function");
+    ok (idt_get_rank (h, &rank) == 0 && rank == 5, "a module in a thread reads attributes without a message");
+    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "reading an unknown attribute in a module fails with ENOENT");
     ok (idt_overlay_attach (h, NULL, NULL) == 0, "a module attaches to the overlay");
-    ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == EEXIST, "a second attachment fails with EEXIST");
+    ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == EEXIST,
+        "a second module that attaches to the overlay fails with EEXIST");
     idt_close (h);
     link_fini (&link);
 }
@@ -479,7 +483,7 @@ static void test_init_fails (void)
     module_thread (&host);
     ok (host.rc < 0 && host.errnum == EINVAL, "idt_mod_main fails with the errno of init");
     ok (atoi (host.link.started) == EINVAL && strstr (host.link.started, " unknown option --nosuch"),
-        "... and reports the reason");
+        "idt_mod_main reports why init failed");
     idt_close (host.h);
     link_fini (&host.link);
 }
@@ -498,6 +502,6 @@ int main (int argc, char *argv[])
         ended += host.rc == 0;
         link_fini (&host.link);
     }
-    ok (ended == 100, "loading and unloading 100 times leaves nothing behind");
+    ok (ended == 100, "loading and unloading a module 100 times leaves nothing behind");
     return done_testing ();
 }

@@ -97,7 +97,7 @@ static void test_singles (struct test_server *s)
         gaps += one (h) != last + 1;
     ok (gaps == 0, "each of 10,000 single ids directly follows the one before, so that no id is skipped");
     int requests = count (h) - before - 1;
-    ok (requests < 10000 / 16, "they need %d requests", requests);
+    ok (requests < 10000 / 16, "10,000 single ids need %d requests", requests);
     idt_close (h);
 }
 
@@ -118,13 +118,13 @@ static void test_mixed (struct test_server *s)
             last = ids[k];
         }
     }
-    ok (disorder == 0, "prefetched and requested ids, few and many at a time, always increase");
+    ok (disorder == 0, "prefetched and requested ids, in calls for few and many ids, always increase");
 
     fluid_t first = one (h);
     idt_future_t *f = idt_fluid_generate_async (h, 1);
     fluid_t later = one (h);
     ok (f && idt_fluid_generate_get (f, 1, ids) == 0 && first < ids[0] && ids[0] < later,
-        "an id that is requested while another request is in progress is above the ids of that request");
+        "an id that is requested while another request is in progress is above all ids of that request");
     idt_future_destroy (f);
     idt_close (h);
 }
@@ -138,10 +138,11 @@ static void test_age (struct test_server *s)
     fluid_t made = one (other);
 
     ahead_s += AGE_MS / 1000 - 1;
-    ok (one (h) == first + 1 && first < made, "a prefetched id is given out although another client made later ids");
+    ok (one (h) == first + 1 && first < made,
+        "a prefetched id is given out even if another client made later ids meanwhile");
     made = one (other);
     ahead_s += AGE_MS / 1000;
-    ok (one (h) > made, "an expired id is not given out; its age includes time in suspension");
+    ok (one (h) > made, "an expired id is not given out; the age of an id includes time in suspension");
     idt_close (other);
     idt_close (h);
 }
@@ -159,13 +160,14 @@ static void test_idle (struct test_server *s)
     ahead_s += 2 * AGE_MS / 1000;
     before = count (h);
     (void)one (h);
-    ok (count (h) == before + 2, "after a long pause a call makes one request, for its own id");
+    ok (count (h) == before + 2, "after a long pause a call makes one request, for its own ids");
     before = count (h);
     (void)one (h);
-    ok (count (h) == before + 3, "the next call makes two requests: for its own id, and for more");
+    ok (count (h) == before + 3,
+        "the second call after a long pause makes two requests: for its own ids, and for ids to prefetch");
     before = count (h);
     (void)one (h);
-    ok (count (h) == before + 1, "the call after that makes no request");
+    ok (count (h) == before + 1, "the third call after a long pause makes no request");
     idt_close (h);
 }
 
@@ -191,7 +193,7 @@ static void test_reactor (struct test_server *s)
     test_server_stop (s);
     for (int i = 0; i < 8; i++, n++)
         last = one (h) == last + (unsigned)n ? last : 0;
-    ok (last > 0, "the reactor receives the response");
+    ok (last > 0, "the reactor receives the response to a request for ids to prefetch");
     test_server_start (s);
     idt_close (h);
 }
@@ -210,11 +212,14 @@ static void test_refused (struct test_server *s)
         n++;
     }
     ok (n >= 16 && errno == EAGAIN,
-        "after a refusal %d prefetched ids are given out, then a call fails with EAGAIN as without prefetching", n);
+        "after a refusal %d prefetched ids are given out, then a call fails with EAGAIN, as it does without "
+        "prefetching",
+        n);
     int before = count (h);
-    ok (one (h) == 0 && errno == EAGAIN && count (h) == before + 2, "meanwhile no ids are prefetched");
+    ok (one (h) == 0 && errno == EAGAIN && count (h) == before + 2,
+        "for some time after a refusal no ids are prefetched");
     ask (h, "test.refuse", "{\"n\":0,\"errnum\":0}");
-    ok ((id = one (h)) > last && one (h) > id, "when requests succeed again, so do the calls");
+    ok ((id = one (h)) > last && one (h) > id, "calls succeed when requests succeed again after a refusal");
     idt_close (h);
 }
 
@@ -233,7 +238,7 @@ static void test_too_many (struct test_server *s)
         got += one (h) > 0;
     int requests = count (h) - before - 1;
     ok (got == 80 && requests >= 80 / 8 && requests < 40,
-        "a request that was too large is halved permanently (%d requests)", requests);
+        "after a refusal of a request as too large, requests are halved permanently (%d requests)", requests);
     idt_close (h);
 }
 
@@ -244,7 +249,8 @@ static void test_silent (struct test_server *s)
     ask (h, "test.refuse", "{\"n\":1,\"errnum\":0}");
     if (idt_fluid_prefetch (h, MOST, 20) < 0)
         bail_out ("idt_fluid_prefetch");
-    ok (one (h) > 0, "if no response arrives before its ids would expire, the id is requested by message");
+    ok (one (h) > 0,
+        "a call sends a request for its own ids if the response to a prefetch would arrive after its ids have expired");
     ask (h, "test.fluid", NULL);
     idt_close (h);
 }
@@ -269,7 +275,7 @@ static void test_lost (struct test_server *s)
     for (int i = 0; i < 1000; i++, last = id)
         disorder += (id = one (h)) <= last;
     ok (n > 0 && disorder == 0,
-        "when the broker ends, the prefetched ids are given out, then higher ones of the next broker");
+        "when the broker ends, the prefetched ids are given out, then higher ids of the next broker");
     idt_close (h);
 }
 
@@ -283,11 +289,11 @@ static void test_lost_request (struct test_server *s)
     ask (h, "test.echo", "{}"); /* so that the server has the request */
     test_server_stop (s);
     test_server_start (s);
-    ok (one (h) > 0, "a request for more that is lost with its broker does not make the call fail");
+    ok (one (h) > 0, "a call does not fail because a request for ids to prefetch is lost with its broker");
     int before = count (h);
     for (int i = 0; i < 1000; i++)
         (void)one (h);
-    ok (count (h) < before + 100, "the next broker immediately gets a request for more");
+    ok (count (h) < before + 100, "the next broker immediately gets a request for ids to prefetch");
     idt_close (h);
 }
 
@@ -306,7 +312,7 @@ static void test_once (struct test_server *s)
         n++;
     }
     ok (n >= 15 && (errno == ECONNRESET || errno == EPIPE),
-        "without reconnection a call fails as without prefetching when the ids are used up");
+        "without reconnection a call fails when the prefetched ids are used up, as it does without prefetching");
     test_server_start (s);
     idt_close (h);
 }
@@ -326,7 +332,7 @@ static void test_fork (struct test_server *s)
         _exit (good ? 0 : 1);
     }
     ok (pid > 0 && waitpid (pid, &status, 0) == pid && status == 0, "in a forked child each call fails with ENOTCONN");
-    ok (one (h) == last + 1, "the parent process continues");
+    ok (one (h) == last + 1, "the parent process of a forked child continues to get ids");
     idt_close (h);
 }
 
@@ -352,18 +358,20 @@ static void test_interrupt (struct test_server *s)
     asked = 0;
     const struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, never = { { 0, 0 }, { 0, 0 } };
     setitimer (ITIMER_REAL, &often, NULL);
-    ok (one (h) == 0 && errno == EINTR && asked == 2, "the interrupt callback ends a call that waits for a response");
+    ok (one (h) == 0 && errno == EINTR && asked == 2,
+        "after a signal the interrupt callback ends a call that waits for its own ids");
     asked = 0;
     ok (idt_fluid_prefetch (h, MOST, AGE_MS) == 0 && one (h) == 0 && errno == EINTR && asked == 2,
-        "... and a call that waits for prefetched ids");
+        "after a signal the interrupt callback ends a call that waits for prefetched ids");
     setitimer (ITIMER_REAL, &never, NULL);
     asked = 0;
-    ok (one (h) == 0 && errno == EINTR && asked == 2, "without signals the callback is called, too");
+    ok (one (h) == 0 && errno == EINTR && asked == 2,
+        "without a signal the interrupt callback is called regularly, too");
     idt_set_interrupt (h, NULL, NULL);
     idt_close (h);
     h = test_server_open (s);
     ask (h, "test.refuse", "{\"n\":0,\"errnum\":0}");
-    ok (one (h) > 0, "other handles still work");
+    ok (one (h) > 0, "after an interrupted call another handle still gets ids");
     idt_close (h);
 }
 
@@ -375,25 +383,26 @@ static void test_limits (struct test_server *s)
     fluid_t last, ids[MOST];
 
     ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT + 1, 1) < 0 && errno == EINVAL,
-        "prefetching too many ids fails with EINVAL");
-    ok (idt_fluid_prefetch (h, 1, 0) < 0 && errno == EINVAL, "a maximum age of 0 fails with EINVAL");
+        "prefetching with too many ids fails with EINVAL");
+    ok (idt_fluid_prefetch (h, 1, 0) < 0 && errno == EINVAL, "prefetching with a maximum age of 0 fails with EINVAL");
     ok (idt_fluid_prefetch (inlined, 1, 1) < 0 && errno == EDEADLK,
         "prefetching in an inline module fails with EDEADLK");
     cannot_wipe = true;
-    ok (idt_fluid_prefetch (h, 1, 1) < 0 && errno == ENOTSUP, "a kernel without MADV_WIPEONFORK gives ENOTSUP");
+    ok (idt_fluid_prefetch (h, 1, 1) < 0 && errno == ENOTSUP,
+        "prefetching on a kernel without MADV_WIPEONFORK fails with ENOTSUP");
     cannot_wipe = false;
     ok (idt_fluid_prefetch (h, 0, 0) == 0, "ending prefetching that was not begun succeeds");
     ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT, UINT32_MAX) == 0 && one (h) > 0,
-        "the largest number and age are accepted");
+        "prefetching accepts the largest number of ids and the largest age");
     ok (idt_fluid_generate (h, 0, ids) < 0 && errno == EINVAL, "a call for 0 ids fails with EINVAL");
     ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL,
         "a call for too many ids fails with EINVAL");
     last = one (h);
     ok (idt_fluid_prefetch (h, 3, AGE_MS) == 0 && (ids[0] = one (h)) > last,
-        "after a change of the number the ids still increase");
+        "after the number of prefetched ids was changed the ids still increase");
     ok (idt_fluid_prefetch (h, 0, 0) == 0 && one (h) > ids[0], "after prefetching has ended the ids still increase");
     int before = count (h);
-    ok (one (h) > 0 && count (h) == before + 2, "... and each call requests its ids");
+    ok (one (h) > 0 && count (h) == before + 2, "after prefetching has ended each call requests its ids");
     idt_close (inlined);
     idt_close (h);
 }

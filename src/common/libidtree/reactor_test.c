@@ -55,10 +55,12 @@ static void test_run (idt_reactor_t *r)
                                                                           "watchers ends");
     idt_watcher_start (idle);
     idt_watcher_start (idle);
-    ok (idt_reactor_run (r, IDT_REACTOR_ONCE) == 0 && seen.calls == 1, "ONCE handles events once");
-    ok (idt_reactor_run (r, IDT_REACTOR_NOWAIT) == 0 && seen.calls == 2, "NOWAIT handles events once, too");
+    ok (idt_reactor_run (r, IDT_REACTOR_ONCE) == 0 && seen.calls == 1,
+        "a run with IDT_REACTOR_ONCE handles events once");
+    ok (idt_reactor_run (r, IDT_REACTOR_NOWAIT) == 0 && seen.calls == 2,
+        "a run with IDT_REACTOR_NOWAIT handles events once");
     ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 3,
-        "DEFAULT runs until no watcher is left; a callback may stop its watcher");
+        "a run with IDT_REACTOR_DEFAULT lasts until no watcher is left; a callback may stop its watcher");
     idt_watcher_destroy (idle);
 }
 
@@ -77,12 +79,12 @@ static void test_stop (idt_reactor_t *r)
     idt_watcher_t *w = idt_idle_watcher_create (r, break_cb, r);
 
     idt_watcher_start (w);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno == ENOTDIR, "stop_error ends a run with -1 "
-                                                                          "and errno");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno == ENOTDIR,
+        "idt_reactor_stop_error () ends a run with -1 and errno");
     idt_watcher_destroy (w);
     w = idt_idle_watcher_create (r, plain_break_cb, r);
     idt_watcher_start (w);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "stop ends a run with 0, also after an error");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "idt_reactor_stop () ends a run with 0, also after an error");
     idt_watcher_destroy (w);
 }
 
@@ -106,7 +108,7 @@ static void test_fd (idt_reactor_t *r)
     ok (seen.calls == 2, "the events of a started watcher can be changed");
     idt_fd_watcher_set_events (w, IDT_POLLIN);
     idt_reactor_run (r, IDT_REACTOR_NOWAIT);
-    ok (seen.calls == 3, "... and changed back");
+    ok (seen.calls == 3, "the events of a started watcher can be changed back");
     idt_watcher_destroy (w);
     close (fd[0]);
     close (fd[1]);
@@ -129,7 +131,8 @@ static void test_background (idt_reactor_t *r)
     watcher_set_background (w, false);
     watcher_set_background (w, true);
     idt_fd_watcher_set_events (w, IDT_POLLIN | IDT_POLLOUT);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "... also after other changes to it");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0,
+        "a background watcher does not keep the reactor running after other changes to that watcher");
     watcher_set_background (w, false);
     (void)!write (fd[1], "x", 1);
     seen.destroy_after = 1;
@@ -150,8 +153,8 @@ static void test_timer (idt_reactor_t *r)
     idt_watcher_start (b);
     idt_watcher_start (c);
     idt_timer_watcher_reset (c, 2, 0);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "a timer calls back once");
-    ok (thrice.calls == 3, "... or repeatedly, until its callback destroys it");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "a timer without a repeat calls back once");
+    ok (thrice.calls == 3, "a timer with a repeat calls back until its callback destroys the timer");
     ok (late.calls == 1, "a timer that is reset starts again");
     idt_watcher_start (a);
     idt_watcher_stop (a);
@@ -226,9 +229,9 @@ static void test_alarms (idt_reactor_t *r)
         calls += a[i].calls;
         wrong += a[i].calls != (i % 7 != 0);
     }
-    ok (wrong == 0, "each alarm that is set calls back once, at the last time it was set to (%d)", calls);
-    ok (early == 0 && disorder == 0, "no alarm is early, and all are in order");
-    ok (woken > 0 && woken < calls, "the owner of a view is notified before each callback of its alarms");
+    ok (wrong == 0, "each alarm that is set calls back once, at the time to which it was set last (%d)", calls);
+    ok (early == 0 && disorder == 0, "no alarm calls back early, and all call back in the order of their times");
+    ok (woken > 0 && woken < calls, "the owner of a view is notified before each callback of the view's alarms");
     idt_alarm_watcher_reset (a[1].w, UINT64_MAX);
     ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && a[1].calls == 1,
         "an alarm set to ALARM_NEVER does not keep the reactor running");
@@ -278,7 +281,7 @@ static void test_alarm_again (idt_reactor_t *r)
         idt_reactor_run (r, IDT_REACTOR_ONCE);
     ok (a.calls == 4 && turns > 1, "an alarm that is immediately due again waits for the next turn of the loop (%d)",
         turns);
-    ok (b.calls == 0, "an alarm that is destroyed while it is due does not call back");
+    ok (b.calls == 0, "an alarm that is destroyed when it is due does not call back");
     idt_watcher_destroy (a.w);
 }
 
@@ -323,8 +326,10 @@ static void test_pause (idt_reactor_t *r)
     }
     for (int i = 0; i < COUNT; i++)
         calls += seen[i].calls;
-    ok (seen[ONCE].calls == 1 && seen[ALARM].calls == 1 && calls == woken, "afterwards each held watcher calls back");
-    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0, "... except stopped and destroyed ones");
+    ok (seen[ONCE].calls == 1 && seen[ALARM].calls == 1 && calls == woken,
+        "when a view is no longer paused, each held watcher calls back");
+    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0,
+        "when a view is no longer paused, held watchers that were stopped or destroyed do not call back");
     for (int i = 0; i < GONE; i++)
         idt_watcher_destroy (w[i]);
     idt_reactor_destroy (view);
@@ -357,12 +362,13 @@ static void test_phases (idt_reactor_t *r)
     idt_watcher_start (w[1]);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
     ok (order[0] == 'p' && order[1] && !order[2], "prepare watchers are called before the reactor sleeps: %s", order);
-    ok (idle.calls == 1, "idle watchers are called after it");
+    ok (idle.calls == 1, "idle watchers are called after prepare watchers");
     order[0] = order[1] = '\0';
     watcher_set_first (w[2]);
     idt_watcher_start (w[2]);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (order[0] == 'p' && order[1] == 'f', "a watcher set first is called before the others: %s", order);
+    ok (order[0] == 'p' && order[1] == 'f', "a watcher with watcher_set_first () is called before the others: %s",
+        order);
     for (int i = 0; i < 3; i++)
         idt_watcher_destroy (w[i]);
 }

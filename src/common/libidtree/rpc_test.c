@@ -58,7 +58,7 @@ static void test_sync (idt_t *h)
     f = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
     ok (f && !idt_future_is_ready (f), "a future is not ready before its response is read");
     ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "hello") == 0, "idt_rpc_get waits for a string");
-    ok (idt_future_is_ready (f) && idt_future_errnum (f) == 0, "then the future is ready");
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == 0, "a future is ready after idt_rpc_get");
     ok (idt_future_wait (f, 0) == 0, "waiting for a ready future returns immediately");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &(int){ 0 }) < 0 && errno == EPROTO,
         "unpacking a text that is not JSON fails with EPROTO");
@@ -67,12 +67,14 @@ static void test_sync (idt_t *h)
     f = idt_rpc_raw (h, "test.echo", "\1\0\2", 3, IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
         "idt_rpc_get_raw returns bytes");
-    ok (idt_rpc_get (f, &s) < 0 && errno == EPROTO, "reading them as a string fails with EPROTO");
+    ok (idt_rpc_get (f, &s) < 0 && errno == EPROTO,
+        "idt_rpc_get fails with EPROTO for a response of bytes that are no string");
     idt_future_destroy (f);
 
     f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, &s) == 0 && s == NULL, "an empty response is a NULL string");
-    ok (idt_rpc_get_raw (f, &data, &size) < 0 && errno == EPROTO, "reading it as bytes fails with EPROTO");
+    ok (f && idt_rpc_get (f, &s) == 0 && s == NULL, "idt_rpc_get returns NULL for an empty response");
+    ok (idt_rpc_get_raw (f, &data, &size) < 0 && errno == EPROTO,
+        "idt_rpc_get_raw fails with EPROTO for a future without a message");
     ok (idt_rpc_get_msg (f) && strcmp (idt_msg_topic (idt_rpc_get_msg (f)), "test.echo") == 0,
         "idt_rpc_get_msg returns the message");
     idt_future_destroy (f);
@@ -85,11 +87,13 @@ static void test_pack (idt_t *h)
     idt_future_t *f = idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:s s:i}", "name", "x", "i", 7);
 
     ok (f && idt_rpc_get_unpack (f, "{s:s s:i}", "name", &name, "i", &i) == 0 && strcmp (name, "x") == 0 && i == 7,
-        "packed JSON is returned unchanged");
-    ok (idt_rpc_get_unpack (f, "{s:i}", "nosuch", &i) < 0 && errno == EPROTO, "a missing key fails with EPROTO");
+        "JSON that idt_rpc_pack packs is returned unchanged");
+    ok (idt_rpc_get_unpack (f, "{s:i}", "nosuch", &i) < 0 && errno == EPROTO,
+        "idt_rpc_get_unpack fails with EPROTO for a missing key");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "a response can be unpacked again");
     idt_future_destroy (f);
-    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL, "a bad format fails with EINVAL");
+    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL,
+        "idt_rpc_get_unpack fails with EINVAL for a bad format");
 }
 
 static void test_errors (idt_t *h)
@@ -97,23 +101,25 @@ static void test_errors (idt_t *h)
     idt_future_t *f;
 
     f = idt_rpc (h, "test.error", "{\"errnum\":13,\"text\":\"no way\"}", IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "the error of a response becomes errno");
+    ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "idt_rpc_get returns the error of a response in errno");
     ok (idt_future_wait (f, -1) == 0, "idt_future_wait succeeds for an error response");
-    ok (strcmp (idt_future_error (f), "no way") == 0, "idt_future_error returns its text");
-    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "idt_rpc_get_msg returns its message");
+    ok (strcmp (idt_future_error (f), "no way") == 0, "idt_future_error returns the text of an error response");
+    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES,
+        "idt_rpc_get_msg returns the message of an error response");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0 && errno == EACCES,
-        "without a text idt_future_error is strerror, and errno is kept");
+        "for an error without a text idt_future_error returns that of strerror, and errno is kept");
     idt_future_destroy (f);
     f = idt_rpc (h, "nosuch.method", NULL, IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, NULL) < 0 && errno == ENOSYS, "an unknown topic fails with ENOSYS");
+    ok (f && idt_rpc_get (f, NULL) < 0 && errno == ENOSYS, "a request for an unknown topic fails with ENOSYS");
     idt_future_destroy (f);
 
     char topic[IDT_MSG_MAX_TOPIC + 2];
     memset (topic, 'x', sizeof (topic) - 1);
     topic[sizeof (topic) - 1] = '\0';
-    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL, "a topic that is too long fails with EINVAL");
+    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL,
+        "a request with a topic that is too long fails with EINVAL");
 }
 
 static void test_large (idt_t *h)
@@ -129,7 +135,7 @@ static void test_large (idt_t *h)
     ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "a request of 20 MB is echoed");
     idt_future_destroy (f);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
-    ok (f && idt_flush (h) == 0, "idt_flush writes all of a request");
+    ok (f && idt_flush (h) == 0, "idt_flush writes all of a long request");
     idt_future_destroy (f);
     free (big);
 }
@@ -140,15 +146,16 @@ static void test_noresponse (idt_t *h)
     struct seen seen = { .destroy = true };
 
     ok (f && idt_future_is_ready (f), "a future with NORESPONSE is ready when the request is sent");
-    ok (idt_rpc_get (f, NULL) == 0 && !idt_rpc_get_msg (f), "it has a result without a message");
-    ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO, "reading it as bytes fails with EPROTO");
+    ok (idt_rpc_get (f, NULL) == 0 && !idt_rpc_get_msg (f), "a future with NORESPONSE has a result without a message");
+    ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO,
+        "idt_rpc_get_raw fails with EPROTO for a future with NORESPONSE");
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0 && seen.calls == 0,
         "idt_future_then on a ready future does not call the callback");
-    ok (run (h) == 0 && seen.calls == 1, "the reactor calls it once");
+    ok (run (h) == 0 && seen.calls == 1, "the reactor calls the callback of a ready future once");
     f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     idt_future_then (f, -1, seen_cb, &seen);
     idt_future_destroy (f);
-    ok (run (h) == 0 && seen.calls == 1, "a callback is not called if the future is destroyed before");
+    ok (run (h) == 0 && seen.calls == 1, "the callback of a future is not called if the future is destroyed before");
 }
 
 static void test_upstream (idt_t *h)
@@ -166,9 +173,9 @@ static void test_then (idt_t *h)
     struct seen seen = { .destroy = true };
     idt_future_t *f = idt_rpc (h, "test.echo", "{\"i\":5}", IDT_NODEID_ANY, 0);
 
-    ok (idt_future_then (f, -1, seen_cb, &seen) == 0, "a future takes a callback");
-    ok (idt_future_then (f, -1, seen_cb, &seen) < 0 && errno == EINVAL, "a second callback is refused");
-    ok (idt_future_wait (f, -1) < 0 && errno == EINVAL, "waiting for a future with a callback is refused");
+    ok (idt_future_then (f, -1, seen_cb, &seen) == 0, "a future accepts one callback");
+    ok (idt_future_then (f, -1, seen_cb, &seen) < 0 && errno == EINVAL, "a second callback for a future is refused");
+    ok (idt_future_wait (f, -1) < 0 && errno == EINVAL, "waiting for a future that has a callback is refused");
     ok (run (h) == 0 && seen.calls == 1 && seen.sum == 5, "the reactor calls the callback, then ends");
 
     struct seen other = { 0 };
