@@ -3,13 +3,17 @@
 
 /* host.c - the paths of messages to and from a module
  *
- * Neither the router nor a module is called from inside itself: messages between them wait until modules_turn ().
- * Modules take turns of one message each. The order is: first messages that the module sent; then responses and events
- * for it, which have no limit (events for a module in a thread have: MAILBOX_LIMIT); then requests for it. Requesters
- * take turns, and all connections of a user, except the owner, share one turn (drr_queue.h). The number of waiting
- * requests of a module is limited, and a requester may hold at most as many as slots are still free; otherwise it gets
- * EXFULL. A module in a thread gets at most MODULE_MAX_INSIDE requests at a time in its mailbox, so that a module that
- * waits in its handler still finds its responses.
+ * The router must not be called while it handles a message, and a module must not be called while it handles one. So
+ * messages between them wait until modules_turn ().
+ *
+ * Modules take turns of one message each. The messages of a module have this order. First come the messages that the
+ * module sent. Then come responses and events for it, whose number is not limited (except events for a module in a
+ * thread: MAILBOX_LIMIT). Last come requests for it. Requesters take turns, and all connections of a user share one
+ * turn, except those of the owner (drr_queue.h). The number of waiting requests of a module is limited, and a requester
+ * may hold at most as many slots as are free. A request above a limit fails with EXFULL.
+ *
+ * A module in a thread has at most MODULE_MAX_INSIDE requests in its mailbox at a time. So if the module waits for a
+ * response in its handler, it still finds the response.
  */
 #include "config.h"
 
@@ -24,10 +28,10 @@
 #include "libmsg/access.h"
 #include "broker/base/uuid_key.h"
 
-#define MAX_ASKS 16384       /* requests that wait for one service */
-#define MAX_BYTES (16 << 20) /* memory for them */
-#define QUANTUM 4096         /* bytes of requests served in a requester's turn */
-#define ASK_OVERHEAD 256     /* bytes of memory besides the encoded message */
+#define MAX_ASKS 16384       /* largest number of requests that wait for one module */
+#define MAX_BYTES (16 << 20) /* largest number of bytes of memory for these requests */
+#define QUANTUM 4096         /* bytes of requests that are served in a requester's turn */
+#define ASK_OVERHEAD 256     /* bytes of memory for a request beside the encoded message */
 
 /* --- waiting messages ---------------------------------------------------------------------------------------- */
 
@@ -59,8 +63,8 @@ static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
     return 0;
 }
 
-/* Queue a request under its requester. Disconnect messages are accepted beyond the limits, because modules hold data
- * for requesters. There are only few: each follows an accepted request of the same requester (router.c).
+/* Queue a request under its requester. Disconnect messages are accepted even at a limit, because modules hold data for
+ * requesters. There are few of them, because each follows an accepted request of the same requester (router.c).
  */
 static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {
@@ -118,8 +122,8 @@ void modules_requester_ready (struct modules *ms, const char *uuid, bool ready)
         set_ready (ms->builtin, uuid, ready);
 }
 
-/* Set the sender: a message of a module is from the instance owner on this host, unless it already has a user. A
- * module's own request also has the role of a broker.
+/* Set the sender. If a message of a module names no user, its user is the instance owner. If it has no roles, it has
+ * those of the owner on this host, and if it is a request also the role of a broker.
  */
 static void stamp (const struct modules *ms, idt_msg_t *msg)
 {
@@ -131,7 +135,7 @@ static void stamp (const struct modules *ms, idt_msg_t *msg)
     if (cred.rolemask == IDT_ROLE_NONE)
         cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL | broker;
     else
-        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* it is sent for a user */
+        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* the module sends it for a user */
     idt_msg_set_cred (msg, cred);
 }
 
@@ -147,7 +151,7 @@ void module_sent (struct module *m, idt_msg_t *msg)
 static void to_module (struct module *m, const idt_msg_t *msg)
 {
     m->used = module_now ();
-    if (!m->stopping) /* else the router answers when it removes the module */
+    if (!m->stopping) /* if it is stopping, the router answers the request when it removes the module */
         idt_handle_dispatch (m->h, msg);
     idt_msg_unref (msg);
 }
@@ -157,10 +161,10 @@ static void to_thread (struct module *m, const idt_msg_t *msg)
     m->used = module_now ();
     __atomic_add_fetch (&m->inside, 1, __ATOMIC_RELAXED);
     if (mailbox_push_new (m->in, msg, false) < 0)
-        idt_msg_unref (msg); /* the module is ending; see to_module () */
+        idt_msg_unref (msg); /* the module is ending, so the router answers the request */
 }
 
-/* Pass on one message. This may destroy the module. */
+/* Pass on one message. Handling the message may destroy the module. */
 static void step (struct module *m)
 {
     const idt_msg_t *said = fifo_pop (&m->said);
@@ -247,7 +251,7 @@ void module_detach (struct module *m)
     m->attached = false;
 }
 
-/* For a module in a thread, only its thread uses 'left' until the thread has ended; then module.c takes it. */
+/* While a module's thread runs, only this thread uses 'left'. When the thread has ended, module.c takes it. */
 int module_keep (void *impl, const void *data, size_t size)
 {
     struct module *m = impl;

@@ -4,13 +4,13 @@
 /* mailbox.c - messages from one thread to another
  *
  * Under the lock this holds: if the queue is not empty, or the mailbox is closed, the counter of the eventfd is above
- * 0. The counter is written when the first message (or the close) comes and the counter is 0. It is read when the
- * reader pops from an empty queue, not when the reader takes the last message: a reader as fast as its writer would
- * otherwise cause both a system call for each message.
+ * 0. The counter is written when it is 0 and the first message arrives, or the mailbox is closed. The counter is read
+ * when the reader pops from an empty queue, not when the reader takes the last message. Otherwise, if the reader is as
+ * fast as its writer, both would need a system call for each message.
  *
- * The counter of a bell is above 0 if a mailbox is in its list, in the same way. A mailbox with messages is in the
- * list, unless the reader is popping from it or has muted it. bell_next () takes it out, and mailbox_pop () puts it
- * back at the end if messages are left.
+ * In the same way, the counter of a bell is above 0 if a mailbox is in the bell's list. A mailbox with messages is in
+ * the list, unless the reader is popping from it or has muted it. bell_next () removes a mailbox from the list. If
+ * messages are left, mailbox_pop () appends it to the list again.
  */
 #include "config.h"
 
@@ -40,11 +40,11 @@ struct mailbox {
     struct fifo queue;
     size_t limit;
     bool closed;
-    struct flag flag; /* fd -1: it uses a bell */
+    struct flag flag; /* fd -1: the mailbox uses a bell */
     void (*drop) (const idt_msg_t *msg);
-    struct bell *bell; /* NULL: none, or muted */
+    struct bell *bell; /* NULL: no bell, or muted */
     void *arg;
-    bool rings; /* in the bell's list */
+    bool rings; /* whether it is in the bell's list */
     TAILQ_ENTRY (mailbox) link;
 };
 
@@ -54,7 +54,7 @@ struct bell {
     struct flag flag;
 };
 
-/* The counter is 0 or 1, so neither call can block. */
+/* The counter is 0 or 1, so neither the write nor the read can block. */
 static void flag_raise (struct flag *f)
 {
     if (!f->up)
@@ -153,7 +153,7 @@ void bell_destroy (struct bell *b)
 
 /* --- mailboxes --------------------------------------------------------------------------------- */
 
-/* The queue got its first message, or the mailbox is closed. The caller holds the lock. */
+/* Call this when the queue got its first message, or the mailbox was closed. The caller holds the lock. */
 static void tell_reader (struct mailbox *mb)
 {
     if (mb->flag.fd >= 0)

@@ -3,8 +3,9 @@
 
 /* module.c - modules: find, load, unload, list (RFC 5)
  *
- * A loaded module is a peer of the router with the service of its name. It is in the list until it has ended, or, on
- * the reactor, until it begins to end. thread.c has what only modules in threads need.
+ * A loaded module is a peer of the router and has the service with its name. A module in a thread is in the list until
+ * it has ended; a module on the reactor is in the list until it begins to end. thread.c has what only modules in
+ * threads need.
  */
 #include "config.h"
 
@@ -22,12 +23,12 @@
 #include "libidtree/json.h"
 #include "libutil/errprintf.h"
 
-#define MAX_MODULES 64 /* of a broker */
-#define MAX_ARGS 64    /* of a module */
+#define MAX_MODULES 64 /* largest number of modules of a broker */
+#define MAX_ARGS 64    /* largest number of arguments of a module */
 
 /* --- files --------------------------------------------------------------------------------------------------- */
 
-/* The file of a module: 'path' itself, or NAME.so in a folder of module.path. The caller frees the result. */
+/* Find the file of a module: 'path' itself, or NAME.so in a folder of module.path. The caller frees the result. */
 static char *find_file (struct modules *ms, const char *path)
 {
     const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
@@ -48,7 +49,9 @@ static char *find_file (struct modules *ms, const char *path)
     return errset_null (ENOENT);
 }
 
-/* The name of a module: 'name', or if that is NULL the name of its file without folder; without ".so". */
+/* Get the name of a module: 'name', or if 'name' is NULL the name of its file without the folder. In both cases without
+ * ".so".
+ */
 static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME + 1])
 {
     const char *base = strrchr (file, '/');
@@ -137,8 +140,8 @@ static int copy_args (struct module *m, int argc, char **argv, bool *thread)
     return 0;
 }
 
-/* Explain a file without idt_mod_main. Flux's broker calls mod_main () with a handle of its own, so a module with only
- * that function is not called.
+/* Report a file that has no idt_mod_main. Flux's broker calls mod_main () with a handle of its own, so a module that
+ * has only mod_main is not called.
  */
 static int no_module (const struct module *m, idt_error_t *errp)
 {
@@ -222,8 +225,8 @@ static void unlist (struct module *m)
         zlistx_delete (m->ms->list, handle);
 }
 
-/* Keep the module's handover for its next load. A module that never ran, or was left behind (its thread may still write
- * to 'left'), leaves the handover that it got itself.
+/* Keep the module's handover for its next load. If the module never ran, or was left behind (its thread may still write
+ * to 'left'), keep the handover that the module got itself.
  */
 static void leave (struct module *m)
 {
@@ -250,8 +253,9 @@ void module_forget (struct module *m)
     m->remover = NULL;
 }
 
-/* The last messages of the module are still passed on, after its earlier ones. Other messages are passed on meanwhile,
- * so the module is first removed from the list, where it could be found again.
+/* End a module on the reactor. Its last messages are still passed on, after its earlier ones. modules_turn () also
+ * passes on other messages, for example a request that removes this module. So the module is first removed from the
+ * list, where such a request could find it.
  */
 static void stop_inline (struct module *m)
 {
@@ -266,7 +270,7 @@ static void stop_inline (struct module *m)
     module_destroy (m);
 }
 
-/* Make a module end. A module on the reactor is destroyed immediately. */
+/* Begin to end a module. A module on the reactor is destroyed by this call. */
 static void stop (struct module *m)
 {
     if (!m->threaded) {
@@ -287,7 +291,7 @@ void module_started (struct module *m, int errnum, const char *text)
     m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
     if (errnum == 0)
         module_handovers_end (ms->handovers, m->name);
-    free (m->kept_copy); /* no longer used after init */
+    free (m->kept_copy); /* the handover is not used after the start */
     m->kept_copy = NULL;
     if (!m->loader) {
         if (!m->stopping)
@@ -312,7 +316,9 @@ static int start (struct module *m, idt_error_t *errp)
     return m->threaded ? module_thread_start (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
 }
 
-/* Get the handover of the last load. A thread gets a copy, because it may be left behind before it has started. */
+/* Get the handover of the last load. A module in a thread gets a copy, because it may be left behind before it has
+ * started.
+ */
 static int get_kept (struct module *m)
 {
     m->kept = module_handovers_pause (m->ms->handovers, m->name, &m->kept_size);
@@ -338,7 +344,9 @@ static int load (struct module *m, const char *path, const char *name, int argc,
     return 0;
 }
 
-/* The module also gets NAME.stats-clear as an event, which clears the counters of all ranks together. */
+/* Add the module to the list. It also gets the event NAME.stats-clear, with which a client clears the counters of all
+ * ranks together.
+ */
 static void add (struct module *m)
 {
     struct modules *ms = m->ms;
@@ -404,7 +412,7 @@ static void list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "{s:o}", "mods", mods);
 }
 
-/* The strings of a JSON array, in 'argv' (borrowed). Returns their number, or -1 with 'errp' filled. */
+/* Get the strings of a JSON array, in 'argv' (borrowed). Returns their number, or -1 with 'errp' filled. */
 static int get_args (json_t *args, char *argv[MAX_ARGS], idt_error_t *errp)
 {
     size_t n = args ? json_array_size (args) : 0;
@@ -437,8 +445,8 @@ static void load_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
-/* Find a module by name or by the path of its file. If several have the same file, it is the one with the name of the
- * file, else the oldest.
+/* Find a module by its name or by the path of its file. If several modules have this file, the one with the name of the
+ * file is found, else the oldest.
  */
 static struct module *find_to_remove (struct modules *ms, const char *name)
 {
@@ -501,7 +509,7 @@ void modules_each_telling (struct modules *ms, bool brief, void (*each) (const c
         }
 }
 
-/* A quiet module has got no message since, except the request for figures. */
+/* A quiet module stays quiet only if it has got no message since it was asked, except the request for figures. */
 void modules_told (struct modules *ms, const char *name, enum module_report report)
 {
     struct module *m = find (ms, name);

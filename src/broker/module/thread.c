@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* thread.c - modules in threads: a thread of its own, or the thread that modules of all brokers of a process share
+/* thread.c - modules in threads: each in a thread of its own, or several in the thread that modules of all brokers of a
+ * process share
  *
- * To end a module, the broker closes its mailbox 'in'; the thread closes 'out' when it has ended. The thread owns the
- * handle from its start until then.
+ * To end a module, the broker closes the mailbox 'in'. When the thread has ended the module, the thread closes 'out'.
+ * The thread owns the handle from its start until then.
  *
  * In the shared thread a module gets the order to begin, and then messages, through 'in'. The thread serves the modules
- * in turn, one message each. Messages of a module, and the report that it has ended, go out as from a module with a
- * thread of its own.
+ * in turn, one message each. Messages of a module, and the report that it has ended, go through 'out', like those of a
+ * module with a thread of its own.
  */
 #include "config.h"
 
@@ -22,14 +23,16 @@
 #include "libidtree/reactor.h"
 #include "libutil/errprintf.h"
 
-#define MAILBOX_LIMIT 100000 /* waiting events for a thread, or messages from it */
-#define JOIN_TIMEOUT 5       /* seconds until a thread that does not end is left behind */
-#define BATCH 16             /* messages before timers get a turn */
+#define MAILBOX_LIMIT 100000 /* largest number of events that wait for a thread, and of messages that wait from it */
+#define JOIN_TIMEOUT 5       /* seconds after which a thread that does not end is left behind */
+#define BATCH 16             /* messages that the shared thread handles before its timers get a turn */
 
 /* Control messages between a thread and its host. */
 enum control { CONTROL_STARTED, CONTROL_ROOM, CONTROL_BEGIN, CONTROL_END };
 
-/* The value of an attribute that a module in the shared thread has read, kept until it reads the attribute again. */
+/* The value of an attribute that a module in the shared thread has read. It is kept until the module reads the
+ * attribute again.
+ */
 struct attr_text {
     struct attr_text *next;
     char *value;
@@ -37,13 +40,13 @@ struct attr_text {
 };
 
 struct shared {
-    struct bell *in;  /* for messages to modules; the thread reads */
+    struct bell *in;  /* for messages to modules; the shared thread reads */
     struct bell *out; /* for messages from modules; the brokers read */
     idt_watcher_t *out_w;
     bool running;
-    unsigned left_behind; /* modules that did not end */
+    unsigned left_behind; /* number of modules that did not end in time */
     pthread_t thread;
-    struct mailbox *end; /* closed: the thread ends */
+    struct mailbox *end; /* closing it ends the thread */
     idt_reactor_t *reactor;
     idt_watcher_t *in_w;
 };
@@ -59,7 +62,7 @@ int module_push (struct mailbox *mb, const idt_msg_t *msg, bool limited)
     return rc;
 }
 
-/* Send a control message, with a text if that is not NULL. Returns 0, or -1 with errno set. */
+/* Send a control message, with a text if 'text' is not NULL. Returns 0, or -1 with errno set. */
 static int send_control (struct mailbox *mb, enum control type, int status, const char *text)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
@@ -80,7 +83,7 @@ static int thread_send (void *impl, const idt_msg_t *msg)
     return module_push (m->out, msg, idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE);
 }
 
-/* The module has taken a request from its mailbox. */
+/* The module has taken a request from its mailbox. When half of MODULE_MAX_INSIDE are left, the host is notified. */
 static void thread_served (void *impl)
 {
     struct module *m = impl;
@@ -113,7 +116,9 @@ static int thread_started (void *impl, int errnum, const char *text)
     return send_control (m->out, CONTROL_STARTED, errnum, text);
 }
 
-/* A module that has only idt_mod_main counts as started when its reactor runs; other modules report their start. */
+/* A module that has only idt_mod_main counts as started when its reactor runs. Other modules report their start
+ * themselves.
+ */
 static void thread_runs (void *impl)
 {
     struct module *m = impl;
@@ -197,7 +202,7 @@ static const struct idt_transport shared_transport = {
 
 /* --- in the shared thread ------------------------------------------------------------------------------------ */
 
-/* A module ends itself. It is destroyed later, not inside its callback. */
+/* A module stops its reactor and so ends itself. It ends later, not inside its callback. */
 static void stop_cb (void *arg)
 {
     struct module *m = arg;
@@ -211,7 +216,7 @@ static void woke_cb (void *arg)
 
 static const struct view_ops view_ops = { woke_cb, stop_cb };
 
-/* The last use of the module in this thread. */
+/* End the module. This thread does not use the module afterwards. */
 static void end (struct module *m, int errnum)
 {
     if (m->begun)
@@ -250,7 +255,7 @@ static void serve (struct shared *s, struct module *m)
     if (!msg && errno == EPIPE)
         end (m, 0);
     else if (__atomic_load_n (&m->left_behind, __ATOMIC_RELAXED))
-        ; /* no broker waits for its work, or even its start */
+        ; /* no broker waits for what the module does, not even for its start */
     else if (msg && idt_msg_type (msg) != IDT_MSGTYPE_CONTROL)
         idt_handle_dispatch (m->h, msg);
     else if (msg && idt_msg_control_type (msg) == CONTROL_BEGIN)
@@ -284,7 +289,9 @@ static void *shared_main (void *arg)
 
 /* --- the end of a module ------------------------------------------------------------------------------------- */
 
-/* Handle a message from a thread. Control messages are for the host: the result of the start, and room for requests. */
+/* Handle a message from a thread. Control messages are for the host: they report the result of the start, or that the
+ * mailbox can take more requests.
+ */
 static void from_thread (struct module *m, idt_msg_t *msg)
 {
     if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
@@ -298,8 +305,8 @@ static void from_thread (struct module *m, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* Handle messages of the thread until it has ended. Returns false after JOIN_TIMEOUT, or immediately if another module
- * blocks the shared thread.
+/* Handle messages of the thread until it has ended. Returns true when it has ended. Returns false after JOIN_TIMEOUT,
+ * or immediately if another module that was left behind blocks the shared thread.
  */
 static bool hear_out (struct module *m)
 {
@@ -317,8 +324,8 @@ static bool hear_out (struct module *m)
     }
 }
 
-/* Leave behind a module that does not end. Its thread may still use the module, but not the broker. In the shared
- * thread the module is freed when it has ended; in a thread of its own it is never freed.
+/* Leave a module behind that does not end. Its thread may still use the module, but not the broker. If the module is in
+ * the shared thread, it is freed when it has ended. If it has a thread of its own, it is never freed.
  */
 static void leave_behind (struct module *m)
 {
@@ -333,7 +340,7 @@ static void leave_behind (struct module *m)
     m->ms = NULL;
 }
 
-/* The errno with which a module in a thread has ended. */
+/* Returns the errno with which a module in a thread has ended, or 0. */
 static int join (struct module *m)
 {
     void *result = NULL;
@@ -344,7 +351,9 @@ static int join (struct module *m)
     return (int)(intptr_t)result;
 }
 
-/* The module ended before it reported its start. That is no error for a module with only idt_mod_main. */
+/* The module has ended before it reported its start. This is not an error if the module has only idt_mod_main and has
+ * returned success.
+ */
 static void ended_early (struct module *m, int errnum)
 {
     idt_error_t error;
@@ -375,7 +384,7 @@ void module_thread_end (struct module *m)
     module_destroy (m);
 }
 
-/* Handle a message of a module, or its end, which destroys it. Returns whether there was a message. */
+/* Handle a message of a module. If the module has ended, destroy it. Returns whether there was a message. */
 static bool hear (struct module *m)
 {
     const idt_msg_t *msg = mailbox_pop (m->out);
@@ -458,7 +467,7 @@ const struct idt_transport *module_thread_prepare (struct module *m)
 
 /* --- the shared thread --------------------------------------------------------------------------------------- */
 
-/* Messages of a module that was left behind are dropped, except its end. */
+/* Drop the messages of a module that was left behind. If it has ended, destroy it. */
 static void hear_left_behind (struct shared *s, struct module *m)
 {
     const idt_msg_t *msg = mailbox_pop (m->out);
