@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.c - a session: its life, the ids it makes and converts, and the errors of the library
+/* compressor.c - a session: its life, the ids that it makes and converts, and the errors of the library
  *
- * Ids are made in order of generation count. If a final id is reserved for the next count, the id is that final id
- * ("eager"); otherwise it is a local id, and the count is added to the local runs. The id never changes afterwards.
+ * Ids are made in order of generation count. If a final id is reserved for the next count, the new id is that final id
+ * ("eager"). Otherwise the new id is a local id, and the count is added to the local runs. An id never changes after it
+ * was made.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 
-/* Session ids above this could make ids beyond the largest UUID. */
+/* The numeric form of a session must be below this number, so that no id of the session is beyond the largest UUID. */
 #define SESSION_END (UUIDNUM_END - ((u128)1 << 53))
 
 int compressor_key (int flags, const char *text, struct idspace_key *key)
@@ -206,11 +207,11 @@ int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *u
 /* --- between the forms of an id: session space, op space, UUID ---
  *
  * In session space an id of the local session is a local id if and only if its generation count is in the local runs,
- * whether it is finalized or not, so an id never changes. In op space an id is final as soon as a final id is reserved
- * for its count: each reader of the op has finalized the range by then.
+ * whether the id is finalized or not. So an id never changes. In op space an id is final as soon as a final id is
+ * reserved for its count. Readers of the op know this final id, because each of them has finalized the range by then.
  */
 
-/* The generation count of a final id of cluster 'k'; the final id of a generation count. */
+/* gen_of (): the generation count of a final id of cluster 'k'. final_of (): the final id of a generation count. */
 static int64_t gen_of (const struct idcluster *k, int64_t final)
 {
     return k->gen + (final - k->final);
@@ -221,8 +222,8 @@ static int64_t final_of (const struct idcluster *k, int64_t gen)
     return k->final + (gen - k->gen);
 }
 
-/* Returns the local or the final form of an id without a branch: both kinds are mixed, so that a branch on 'local'
- * would often be mispredicted.
+/* Returns the local form of an id if 'local' is set, otherwise the final form. It does so without a branch, because
+ * both kinds of ids are mixed, and a branch would often be mispredicted.
  */
 static int64_t pick (bool local, int64_t gen, int64_t final)
 {
@@ -252,7 +253,9 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
     return 0;
 }
 
-/* The first final id that is not finalized, ignoring the reserves of clusters before the last one. */
+/* The first final id that is not finalized. Only the reserve of the last cluster counts; reserves of earlier clusters
+ * are ignored.
+ */
 static int64_t finalized_limit (const struct idspace *s)
 {
     return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
@@ -263,7 +266,7 @@ static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
     struct idcluster k;
 
     if (!idspace_find_final (&c->space, final, &k)
-        || k.session != 0) { /* below the limit, reserved ids of other sessions are accepted */
+        || k.session != 0) { /* an id that another session has reserved is accepted below the limit */
         if (final >= finalized_limit (&c->space))
             return errset (IDCOMP_EUNKNOWN_OP_ID);
         *id = final;
@@ -277,7 +280,7 @@ static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
     return 0;
 }
 
-/* The session that sent a local id. In most cases 'text' is the local session's name. */
+/* Find the session named 'text', which sent a local id. In most cases it is the local session. */
 static uint32_t find_origin (const struct idcomp *c, const char *text)
 {
     struct idspace_key key;
@@ -316,7 +319,7 @@ int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, i
 
 /* --- UUIDs --- */
 
-/* The session and generation count of an id of session space. */
+/* Find the session and the generation count of an id of session space. */
 static int find_id (const struct idcomp *c, int64_t id, uint32_t *session, int64_t *gen)
 {
     if (id < 0) {
@@ -353,13 +356,13 @@ int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *u
     return 0;
 }
 
-/* The generation count of a UUID in a session that begins at 'base'; 0: it cannot be one of that session. */
+/* The generation count of a UUID in a session that begins at 'base'; 0: the UUID cannot belong to that session. */
 static int64_t gen_from (u128 base, u128 num)
 {
     return num >= base && num - base < (u128)IDCOMP_ID_MAX ? (int64_t)(num - base) + 1 : 0;
 }
 
-/* The id of a UUID of the local session for which a final id is reserved. */
+/* Find the id of a UUID of the local session. A final id is reserved for this UUID. */
 static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
 {
     bool local = idruns_contain (&c->runs, gen);
@@ -370,7 +373,7 @@ static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64
     return 0;
 }
 
-/* The id of a UUID of another session. The original also accepts UUIDs that are only reserved. */
+/* Find the id of a UUID of another session. The original also accepts UUIDs that are reserved and not finalized. */
 static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
 {
     int64_t final = final_of (k, gen);

@@ -3,8 +3,8 @@
 
 /* history.c - clients, a total order, and a model for comparison: see history.h
  *
- * A step is two bytes: which client does what, and how much. When the bytes are used up all announced ranges are
- * ordered and delivered; then all clients must agree, and all ids are checked again.
+ * A step is two bytes: which client does what, and how much. When the bytes are used up, all announced ranges are
+ * ordered and delivered. Then all clients must agree, and all ids are checked again.
  */
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 #include "uuid.h"
 
 #define CLIENTS 4
-#define SESSIONS 12 /* all clients of the history, then ghosts */
+#define SESSIONS 12 /* sessions of all clients of the history, then of ghosts */
 #define GHOSTS 2
-#define IDS_MAX 500     /* of a session */
-#define FINALS_MAX 2500 /* of the document */
+#define IDS_MAX 500     /* ids of a session */
+#define FINALS_MAX 2500 /* final ids of the document */
 #define ORDER_MAX 400
 #define PENDING_MAX 16
 #define NEVER (ORDER_MAX + 1)
 
-/* The model's data of a final id: its session and generation count, and the places in the order at which it was
+/* The model's data of a final id: its session and generation count, and the two places in the order at which the id was
  * reserved and finalized.
  */
 struct history_final {
@@ -43,16 +43,16 @@ struct history_entry {
 struct history_client {
     struct idcomp *c;
     int session;
-    int heard;                  /* entries of the order that it has finalized */
-    int unheard;                /* how many of the other entries are its own */
-    char *pending[PENDING_MAX]; /* ranges that were taken and not ordered */
+    int heard;                  /* number of entries of the order that the client has finalized */
+    int unheard;                /* how many entries of the order that it has not finalized are its own */
+    char *pending[PENDING_MAX]; /* ranges that the client has taken and that are not ordered yet */
     int npending;
 };
 
 struct history_world {
     u128 base[SESSIONS];
     char name[SESSIONS][IDCOMP_UUID_TEXT_MAX];
-    int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as handed out */
+    int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as the session handed it out */
     int64_t made[SESSIONS];              /* number of ids that a session handed out */
     int nsessions;                       /* clients so far, without ghosts */
     struct history_client client[CLIENTS];
@@ -62,7 +62,7 @@ struct history_world {
     int final_of[SESSIONS][FINALS_MAX + 1]; /* the final id of each generation count, plus 1 */
     int64_t nfinals;
     int64_t reserved[SESSIONS];  /* number of generation counts that have final ids */
-    int64_t finalized[SESSIONS]; /* how many of them are finalized */
+    int64_t finalized[SESSIONS]; /* number of generation counts whose final ids are finalized */
     const char *wrong;
 };
 
@@ -98,7 +98,9 @@ static void reserve (struct history_world *w, int session, int64_t n)
     }
 }
 
-/* Finalize one id. If a new cluster is needed, it has the ids left in the range and 'size' reserved ones. */
+/* Finalize one id. If a new cluster is needed, it gets the 'left' ids that are left in the range, and 'size' reserved
+ * ids.
+ */
 static void finalize_one (struct history_world *w, int session, int64_t left, int64_t size)
 {
     if (w->finalized[session] == w->reserved[session])
@@ -113,7 +115,7 @@ static void model_order (struct history_world *w, const struct history_entry *e,
     w->order[w->norder++] = *e;
 }
 
-/* --- the answers that a client must give --- */
+/* --- what each conversion by a client must return --- */
 
 static void check_uuid (struct history_world *w, const struct history_client *cl, int session, int64_t gen,
                         int64_t want)
@@ -128,7 +130,7 @@ static void check_uuid (struct history_world *w, const struct history_client *cl
         check (w, rc == 0 && id == want, "a UUID recompresses to its session space id");
 }
 
-/* An id that this client handed out: it never changes. */
+/* Check an id that this client handed out: it must never change. */
 static void check_own (struct history_world *w, const struct history_client *cl, int64_t gen)
 {
     int64_t form = w->form[cl->session][gen];
@@ -147,7 +149,7 @@ static void check_own (struct history_world *w, const struct history_client *cl,
            "an id converted to op space and back is unchanged");
 }
 
-/* A final id of the local session that is not finalized here. */
+/* Check a final id of the client's own session that the client has not finalized. */
 static void check_local_reserve (struct history_world *w, const struct history_client *cl, int64_t id)
 {
     const struct history_final *f = &w->final[id];
@@ -186,7 +188,7 @@ static void check_finalized (struct history_world *w, const struct history_clien
                "a local id of another session converts to its final id");
 }
 
-/* A final id that is reserved for another session. */
+/* Check a final id that is reserved for another session. */
 static void check_remote_reserve (struct history_world *w, const struct history_client *cl, int64_t id)
 {
     const struct history_final *f = &w->final[id];
@@ -216,7 +218,7 @@ static void check_final (struct history_world *w, const struct history_client *c
         check_remote_reserve (w, cl, id);
 }
 
-/* Check each 'stride'th id, beginning with number 'first'. */
+/* Check each 'stride'th id, beginning with id 'first'. */
 static void check_client (struct history_world *w, const struct history_client *cl, int first, int stride)
 {
     for (int64_t gen = 1 + first; gen <= w->made[cl->session]; gen += stride)
@@ -241,7 +243,7 @@ static void make_ids (struct history_world *w, struct history_client *cl, int64_
 
     if (*made + n > IDS_MAX)
         return;
-    if (n % 3 == 0) { /* one by one */
+    if (n % 3 == 0) { /* one by one, not as runs */
         for (; n > 0; n--, ++*made)
             check (w, idcomp_generate (cl->c, &w->form[cl->session][*made + 1]) == 0, "an id is made");
         return;
@@ -352,7 +354,9 @@ static void drop_pending (struct history_client *cl)
         free (cl->pending[--cl->npending]);
 }
 
-/* Ranges that were announced and not ordered are lost, and announced again as one range. */
+/* The ranges that the client announced and that are not ordered are lost. The client announces their ids again, as one
+ * range.
+ */
 static void lose (struct history_world *w, struct history_client *cl)
 {
     struct idcomp_range range;
@@ -391,7 +395,7 @@ static void stash (struct history_world *w, struct history_client *cl)
     }
 }
 
-/* A client leaves permanently; a new one loads the summary of its neighbour. */
+/* The client leaves permanently. A new client takes its place and loads the summary of a neighbour. */
 static void replace (struct history_world *w, struct history_client *cl, const struct history_client *neighbour)
 {
     if (w->nsessions == SESSIONS - GHOSTS || cl == neighbour)
@@ -404,7 +408,9 @@ static void replace (struct history_world *w, struct history_client *cl, const s
     *cl = (struct history_client){ .c = c, .session = w->nsessions++, .heard = neighbour->heard };
 }
 
-/* The low 2 bits of the first byte choose the client, the others the action; 'much' is its amount. */
+/* Do one step. The low 2 bits of 'what' choose the client, the other bits choose the action; 'much' is the amount of
+ * the action.
+ */
 static void step (struct history_world *w, unsigned int what, int much)
 {
     struct history_client *cl = &w->client[what % CLIENTS];
@@ -457,7 +463,7 @@ static void step (struct history_world *w, unsigned int what, int much)
 
 static void start (struct history_world *w)
 {
-    for (int i = 0; i < SESSIONS; i++) { /* far apart, and not in the order of their first ranges */
+    for (int i = 0; i < SESSIONS; i++) { /* the bases are far apart, and not in the order of the sessions */
         w->base[i] = ((u128)(i * 7 % SESSIONS + 1) << 100) - 20;
         struct idcomp_uuid uuid = uuidnum_to_uuid (w->base[i]);
         idcomp_uuid_format (&uuid, w->name[i], sizeof (w->name[i]));

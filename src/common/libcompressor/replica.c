@@ -4,10 +4,11 @@
 /* replica.c - one session's view of a document whose ranges an orderer puts in order
  *
  * 'pending' is the range that was announced and has not been seen in the order. Only settle () drops it, when the
- * compressor expects the counts after it. So a lost response has no effect, and neither has an early one.
+ * compressor expects the generation counts after it. So a response to the announcement has no effect, whether it is
+ * lost or arrives before the range.
  *
- * A range requests twice as many reserved ids as it has itself, but at least the default: a session that makes many ids
- * gets few large clusters instead of many small ones, and most of its ids are final immediately.
+ * A range requests twice as many reserved ids as it has itself, but at least the default. So a session that makes many
+ * ids gets few large clusters instead of many small ones, and most of its ids are final immediately.
  */
 #include <assert.h>
 #include <errno.h>
@@ -24,10 +25,10 @@
 struct replica {
     struct idcomp *ids;
     int64_t seq;
-    int64_t newest;              /* the highest known number of a range */
-    struct idcomp_range pending; /* has_ids: announced, not seen in the order yet */
+    int64_t newest;              /* the highest number of a range that is known to exist */
+    struct idcomp_range pending; /* if its has_ids is set: announced, and not seen in the order yet */
     bool under_way;
-    char why[WHY_SIZE]; /* "": not broken */
+    char why[WHY_SIZE]; /* why the replica is broken; "": it is not broken */
 };
 
 void replica_destroy (struct replica *r)
@@ -84,7 +85,7 @@ const char *replica_broken (const struct replica *r)
     return *r->why ? r->why : NULL;
 }
 
-/* Range or stored form number 'seq' contradicts the replica; errno is the reason. */
+/* Break the replica, because range or stored form number 'seq' contradicts it; errno is the reason. */
 static int fail_broken (struct replica *r, const char *what, int64_t seq)
 {
     char why[WHY_SIZE];
@@ -97,7 +98,7 @@ static int fail_broken (struct replica *r, const char *what, int64_t seq)
 
 /* --- ranges received --- */
 
-/* Ranges up to 'seq' are finalized: drop the announced range if it is among them. */
+/* Note that ranges up to 'seq' are finalized. If the announced range is among them, drop it. */
 static void settle (struct replica *r, int64_t seq)
 {
     assert (seq > r->seq);

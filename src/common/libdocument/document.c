@@ -3,8 +3,8 @@
 
 /* document.c - payloads of the compressor service, and a session of a document
  *
- * Large payloads are assembled as text: names and UUIDs have no character that JSON would escape, and ranges are
- * already text.
+ * Large payloads are put together as text. Nothing needs to be escaped: names and UUIDs have no character that JSON
+ * would escape, and ranges are JSON text already.
  */
 #include <assert.h>
 #include <errno.h>
@@ -59,7 +59,7 @@ int docwire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t 
 
 /* --- writing ------------------------------------------------------------------------------------------ */
 
-/* Close a text. NULL if it could not be written completely. */
+/* Close a text and return it; NULL if it could not be written completely. */
 static char *end_text (FILE *f, char **text)
 {
     if (!f || fclose (f) != 0) {
@@ -147,7 +147,9 @@ char *docwire_state (const char *document, const char *uuid, int64_t newest, int
 
 /* --- reading a form ----------------------------------------------------------------------------------- */
 
-/* Each piece except the last is whole groups of four characters, so it is decoded when it arrives. */
+/* The text of each piece except the last is whole groups of four base64 characters, so each piece is decoded when it
+ * arrives.
+ */
 
 void pieces_fini (struct pieces *p)
 {
@@ -302,7 +304,9 @@ static int load (struct docsession *s)
     return 0;
 }
 
-/* Use a form that is whole; otherwise its next piece is requested. 'rc' is the result of adding the last piece. */
+/* Use the form if it is whole. If it is not, docsession_topic () requests its next piece. 'rc' is the result of adding
+ * the last piece.
+ */
 static int go_on (struct docsession *s, int rc, idt_error_t *errp)
 {
     if (rc == 0 && !pieces_whole (&s->pieces))
@@ -333,7 +337,9 @@ static int take_range (struct docsession *s, int64_t seq, const json_t *o, idt_e
     return 0;
 }
 
-/* Process the new ranges of a list, in order; the first of the list has number 'seq'. */
+/* Process a list of ranges in order, except ranges that the replica already has. 'seq' is the number of the first range
+ * of the list.
+ */
 static int take_ranges (struct docsession *s, int64_t seq, const json_t *ranges, idt_error_t *errp)
 {
     size_t i;
@@ -353,7 +359,7 @@ static int check_uuid (const struct docsession *s, const char *uuid, idt_error_t
     return strcmp (uuid, s->uuid) == 0 ? 0 : errsetf (errp, ESTALE, "another document has its name now");
 }
 
-/* Take the document's name from a response, since it may have been renamed. */
+/* Take the document's name from a response, since the document may have been renamed. */
 static int take_name (struct docsession *s, const char *name, idt_error_t *errp)
 {
     if (strcmp (name, s->name) == 0)
@@ -415,8 +421,9 @@ int docsession_take (struct docsession *s, const json_t *answer, idt_error_t *er
 
 /* --- events ----------------------------------------------------------------------------------------- */
 
-/* Whether ranges continue from the replica's state. If they do not, they may be known already, ranges before them may
- * be missing, or they belong to another history: ask rank 0.
+/* Whether ranges continue from the replica's state. If they do not, there are three possible reasons: the replica
+ * already has them, ranges before them are missing, or they belong to another history. In all three cases the session
+ * asks rank 0.
  */
 static bool continues (struct docsession *s, int64_t seq, const char *digest)
 {

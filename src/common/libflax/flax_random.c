@@ -3,8 +3,8 @@
 
 /* flax_random.c - random bits: each 7.5 KB are the ChaCha key stream of a new key from getrandom ()
  *
- * - A key is used for one filling and then erased, and bits are erased when they are drawn: an attacker who reads the
- *   memory learns nothing about earlier ids.
+ * - A key is erased after it was used for one filling, and bits are erased when they are drawn. So an attacker who
+ *   reads the memory learns nothing about earlier ids.
  * - All data is in pages that the kernel wipes in a child process (fork_guard.h), so a child has no bits left and takes
  *   its own key.
  */
@@ -17,13 +17,13 @@
 
 #include "flax_random.h"
 
-#define ROUNDS 12 /* of ChaCha: as RFC 8439, but with fewer rounds, which suffice for 7.5 KB of a key */
+#define ROUNDS 12 /* ChaCha12: as RFC 8439, but with fewer rounds, which suffice for 7.5 KB of a key */
 
 /* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------ */
 
 typedef uint32_t lanes __attribute__ ((vector_size (32)));
 
-/* A row of the state is four variables, x0 ... x3: compilers would keep an array of vectors in memory. */
+/* A row of the state is four variables, x0 ... x3, because compilers would keep an array of vectors in memory. */
 #define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
 #define LOAD(x, at) \
     lanes x##0 = zero + state[at], x##1 = zero + state[at + 1], x##2 = zero + state[at + 2], x##3 = zero + state[at + 3]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker.c - what a broker offers to the owner of a handle: its attributes, its log, and to a module its life
+/* broker.c - functions that the owner of a handle uses on its broker: attributes, the log, and for a module its life
  *
  * Each response with a value is kept, since the caller borrows the value. An attribute that the broker marks immutable
  * is requested only once.
@@ -50,7 +50,7 @@ void broker_forget (idt_t *h)
     h->has_rank = false;
 }
 
-/* Returns the value in the response to attr.get or attr.define, and keeps the response; destroys the future. */
+/* Returns the value in the response to attr.get or attr.define, and keeps the response. Destroys 'f'. */
 static const char *keep_answer (idt_t *h, const char *name, idt_future_t *f)
 {
     const char *value = NULL;
@@ -108,7 +108,7 @@ static int get_number (idt_t *h, const char *name, uint32_t *number)
     return 0;
 }
 
-/* Cached, since each request to the parent contains the rank. */
+/* The rank is kept, since each request to the parent contains it. */
 int idt_get_rank (idt_t *h, uint32_t *rank)
 {
     if (!h->has_rank && get_number (h, "rank", &h->rank) < 0)
@@ -125,9 +125,9 @@ int idt_get_size (idt_t *h, uint32_t *size)
 
 /* --- the log --------------------------------------------------------------------------------- */
 
-/* A line is sent as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT. RANK is "-" until this handle knows the
- * rank, since logging never waits. A line that cannot be sent immediately is lost. PRI is the severity times 8, as
- * deployed Flux clients write and read it.
+/* A line is sent as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT. Logging never waits. So RANK is "-" until
+ * this handle knows the rank, and a line that cannot be sent immediately is lost. PRI is the severity times 8, because
+ * deployed Flux clients write and read it in this form.
  */
 void idt_log_set_name (idt_t *h, const char *name)
 {
@@ -178,8 +178,8 @@ static void append_line (idt_t *h, int level, const char *text)
         log_send (h, level, text);
 }
 
-/* Each line of a text is a line of the log. Empty lines are left out; a text without any other line gives one empty log
- * line.
+/* Write each line of a text as a line of the log. Empty lines are left out. A text that has only empty lines is written
+ * as one empty line.
  */
 static void append_lines (idt_t *h, int level, char *text)
 {
@@ -226,7 +226,9 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
         return -1;
     }
     idt_reactor_t *r = idt_get_reactor (h);
-    /* EPIPE: no further message will arrive; this is how the broker asks a module to end. The module may still send. */
+    /* EPIPE means that no further message will arrive: the broker has asked the module to end. The module may still
+     * send.
+     */
     if (!r || tell (h, 0, "") < 0 || (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno != EPIPE))
         rc = -1;
     int errnum = errno;

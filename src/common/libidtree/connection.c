@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection.c - a client's connection to a broker over a UNIX socket, and the next one after a loss
+/* connection.c - a client's connection to a broker over a UNIX socket; after a loss, the search for another connection
  *
  * reconnect.h decides which broker is tried and when; connector.h makes one attempt. This file drives both. It has no
- * thread: a blocking call drives the attempt, or the reactor does while something waits for the connection.
+ * thread: either a blocking call drives the attempts, or the reactor drives them while a request or handler needs the
+ * connection.
  */
 #include "config.h"
 
@@ -23,11 +24,12 @@
 #include "libutil/queue/fifo.h"
 
 #define OPEN_TIMEOUT_MS 30000.
-#define HELD_MAX (1U << 20) /* messages to send over the next connection */
+#define HELD_MAX (1U << 20) /* limit of messages that are kept for the next connection */
 #define MAX_WAIT_MS 1e12    /* decades; less than the maximum of a time_t */
 
-/* How long an interruptible call sleeps before it calls the interrupt callback again: the event that changes the
- * callback's answer may not wake it (another thread, or a signal between the call and the sleep).
+/* How long an interruptible call sleeps before it calls the interrupt callback again. It cannot sleep longer, because
+ * an event that changes the callback's result may not wake it: another thread may cause the event, or a signal between
+ * the callback and the sleep.
  */
 #define ASK_MS 50.
 
@@ -48,7 +50,7 @@ struct connection {
     struct reconnect reconnect;
     struct connector *attempt; /* the attempt in progress; NULL: none */
     double end_ms;             /* when that attempt times out */
-    struct fifo held;          /* messages to send over the next connection */
+    struct fifo held;          /* messages that are kept for the next connection */
     size_t held_bytes;
 
     idt_reactor_t *reactor; /* drives the attempts; NULL: only connection_wait () does */
@@ -79,7 +81,7 @@ int connection_poll (struct pollfd *pfd, double deadline_ms)
         errno = ETIMEDOUT;
     if (n <= 0)
         pfd->revents = 0;
-    return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* after a signal the caller checks and waits again */
+    return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* after a signal the caller looks and waits again */
 }
 
 double connection_sleep_until (bool asks, double deadline_ms)
@@ -148,7 +150,8 @@ static void hang_up (struct connection *c)
 
 /* --- one attempt ---------------------------------------------------------------------------- */
 
-/* Continue the attempt in progress, until 'end_ms'. Returns and fails as connector_go_on (). */
+/* Continue the attempt in progress, but not after 'end_ms'. Returns and fails as connector_go_on (), or with ETIMEDOUT.
+ */
 static int go_on (struct connection *c)
 {
     int rc = connector_go_on (c->attempt, &c->error);
@@ -184,7 +187,7 @@ static void take_over (struct connection *c)
     c->error.text[0] = '\0';
 }
 
-/* --- what waits for the next connection ----------------------------------------------------- */
+/* --- messages that wait for the next connection ---------------------------------------------- */
 
 int connection_hold (struct connection *c, const idt_msg_t *msg)
 {
@@ -199,7 +202,7 @@ int connection_hold (struct connection *c, const idt_msg_t *msg)
     return 0;
 }
 
-/* Send the held messages, or drop them. Returns 0, or -1 with errno set. */
+/* Send the held messages if 'send' is set, otherwise drop them. Returns 0, or -1 with errno set. */
 static int release (struct connection *c, bool send)
 {
     const idt_msg_t *msg;
@@ -214,7 +217,7 @@ static int release (struct connection *c, bool send)
     return rc;
 }
 
-/* --- the next connection -------------------------------------------------------------------- */
+/* --- the search for the next connection ------------------------------------------------------ */
 
 static void end_attempt (struct connection *c)
 {
@@ -257,7 +260,7 @@ static void adopt (struct connection *c)
 
 static void drive_cb (idt_watcher_t *w, int revents, void *arg);
 
-/* When to continue if nothing happens before. */
+/* The time at which the search continues if no descriptor becomes ready before. */
 static double next_ms (const struct connection *c)
 {
     if (!c->attempt)
@@ -283,7 +286,8 @@ static int watch_attempt (struct connection *c)
     return 0;
 }
 
-/* Let the reactor continue the search, or end that. */
+/* If a connection is sought and there is a reactor, let the reactor continue the search. Otherwise remove the watchers.
+ */
 static void watch (struct connection *c)
 {
     if (!c->reactor || !c->sought) {
@@ -295,7 +299,7 @@ static void watch (struct connection *c)
         give_up (c, errno);
 }
 
-/* Do all steps that are possible without waiting. */
+/* Do all steps of the search that are possible without waiting. */
 static void drive (struct connection *c)
 {
     while (c->sought && (c->attempt || now_ms () >= reconnect_at (&c->reconnect))) {
@@ -334,7 +338,7 @@ void connection_seek (struct connection *c)
     assert (c->ops);
     if (c->sought && now_ms () - c->reconnect.begun_ms < RECONNECT_PATIENCE_MS)
         return;
-    end_attempt (c); /* an abandoned attempt that is too old to continue */
+    end_attempt (c); /* the attempt of a search that was abandoned and is too old */
     reconnect_begin (&c->reconnect, now_ms ());
     c->sought = true;
     watch (c);

@@ -3,8 +3,8 @@
 
 /* connector.c - one attempt to connect to a broker, without blocking
  *
- * Only this file uses the connection until it is ready, so matchtags count from 1: first the request for the instance's
- * UUID, then the other requests in their order. Responses arrive in the order of the requests.
+ * Until the connection is ready only this file uses it, so matchtags count from 1. The request for the instance's UUID
+ * has matchtag 1, and the other requests follow in their order. Responses arrive in the order of the requests.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 #include "libutil/queue/fifo.h"
 
 #define INSTANCE_REQUEST "{\"name\":\"instance.uuid\"}"
-#define EARLY_MAX (1U << 20) /* messages that arrive before the connection is ready */
+#define EARLY_MAX (1U << 20) /* limit of messages that arrive before the connection is ready */
 
 enum stage {
     STAGE_CONNECT,
@@ -38,7 +38,7 @@ enum stage {
 
 struct connector {
     const struct uri *to;
-    const char *wanted; /* the instance to belong to; NULL: do not request it */
+    const char *wanted; /* the instance that the broker must belong to; NULL: do not request the broker's instance */
     char instance[CONNECTOR_INSTANCE_MAX];
     enum stage stage;
     int fd;
@@ -126,7 +126,9 @@ static int keep_early (struct connector *d, idt_msg_t *msg)
     return errset (ENOBUFS);
 }
 
-/* The next response to a request of this attempt. NULL with errno as above. */
+/* The next response to a request of this attempt; other messages are kept for connector_early (). NULL with errno
+ * EAGAIN: none has arrived yet.
+ */
 static idt_msg_t *receive_answer (struct connector *d)
 {
     idt_msg_t *msg;
@@ -137,13 +139,13 @@ static idt_msg_t *receive_answer (struct connector *d)
     return msg;
 }
 
-/* The broker's error number as an errno other than 0 and EAGAIN. */
+/* The error number in a message of the broker, as an errno. 0, EAGAIN and values that are no errno become EPROTO. */
 static int errnum_of (uint32_t said)
 {
     return said > 0 && said <= INT32_MAX && said != EAGAIN ? (int)said : EPROTO;
 }
 
-/* Report the error of a response. */
+/* Store the error of a response in errno and 'errp'. */
 static int tell_answer (struct connector *d, const idt_msg_t *answer, idt_error_t *errp)
 {
     const char *text = idt_msg_string (answer);
@@ -154,7 +156,9 @@ static int tell_answer (struct connector *d, const idt_msg_t *answer, idt_error_
 
 /* --- stages --------------------------------------------------------------------------------- */
 
-/* EAGAIN: the listener's queue is full. No descriptor reports when it has space, so the caller must try again later. */
+/* EAGAIN means that the listener's queue is full. No descriptor reports when the queue has space, so the caller must
+ * try again later.
+ */
 static int do_connect (struct connector *d, idt_error_t *errp)
 {
     if (connect (d->fd, (const struct sockaddr *)&d->to->socket, sizeof (d->to->socket)) < 0)
@@ -252,7 +256,7 @@ static int put_asks (struct connector *d)
     return rc;
 }
 
-/* Compare the broker's instance with the wanted one. The broker may not know its instance: a broker of Flux has none,
+/* Compare the broker's instance with the wanted one. The broker may not tell its instance: a broker of Flux has none,
  * and a broker whose attributes this user may not read answers EPERM.
  */
 static int take_instance (struct connector *d, const idt_msg_t *answer, idt_error_t *errp)

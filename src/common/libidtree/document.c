@@ -3,12 +3,12 @@
 
 /* document.c - a client's own id compressor, as doc/design/compressor.md describes
  *
- * libdocument/document.h decides; this file sends and receives for it while the reactor of the handle runs.
- * idt_document_open () sends its requests itself and waits; all later ones are made in work (), which runs before the
- * reactor sleeps and sends what is due:
+ * libdocument/document.h decides. This file sends and receives for it while the reactor of the handle runs.
+ * idt_document_open () sends its requests itself and waits. All later requests are sent by work (), which runs before
+ * the reactor sleeps and sends the requests that are due:
  *
- * 1. Subscriptions come first, one after the other. Then the session fetches or loads all that was ordered before, so
- *    that no announcement is missed.
+ * 1. Subscriptions come first, one after the other. Then the session fetches the ranges that were ordered before, or
+ *    loads a newer stored form, so that no announcement is missed.
  * 2. At most one fetch and one submit are in progress.
  * 3. After a failure no request is sent for a pause. Each failure doubles the next pause.
  * 4. Without a connection no request is sent; a broken document sends no further request.
@@ -26,8 +26,8 @@
 #include "libidtree/handle.h"
 #include "libutil/errprintf.h"
 
-#define TIMEOUT_MS 30000.0 /* of a request; if a request is lost, brokers answer it much earlier */
-#define PAUSE_MIN_MS 50.0  /* after the first failure */
+#define TIMEOUT_MS 30000.0 /* timeout of a request; a broker answers much earlier if it finds that a request was lost */
+#define PAUSE_MIN_MS 50.0  /* pause after the first failure */
 #define PAUSE_MAX_MS 5000.0
 
 static_assert (IDT_DOCUMENT_NAME_MAX == DOCWIRE_NAME_MAX, "client and broker must have the same limit");
@@ -35,16 +35,16 @@ static_assert (IDT_DOCUMENT_NAME_MAX == DOCWIRE_NAME_MAX, "client and broker mus
 /* Shared by all documents of a handle. */
 struct siblings {
     TAILQ_HEAD (, idt_document) list;
-    bool hear_lost; /* subscribed to event.lost */
+    bool hear_lost; /* whether the handle is subscribed to event.lost */
 };
 
 struct idt_document {
-    idt_t *h; /* NULL: not attached to a handle */
+    idt_t *h; /* NULL: the document is not attached to a handle */
     TAILQ_ENTRY (idt_document) link;
     struct docsession session;
     char topic[sizeof (DOCWIRE_EVENT_PREFIX) + IDT_DOCUMENT_NAME_MAX];
 
-    bool subscribed;            /* to the topic */
+    bool subscribed;            /* whether the handle is subscribed to 'topic' */
     idt_future_t *subscription; /* requests in progress; NULL: none */
     idt_future_t *fetch;
     idt_future_t *submit;
@@ -77,7 +77,7 @@ static void set_error (idt_document_t *d, int errnum, const char *text)
         changed (d);
 }
 
-/* The replica may have found a contradiction. */
+/* Report that the document is broken, if the replica has found a contradiction. */
 static void look_at_replica (idt_document_t *d)
 {
     const char *why = replica_broken (d->session.replica);
@@ -95,15 +95,15 @@ static void pause_over (idt_watcher_t *w, int revents, void *arg)
     d->paused = false;
 }
 
-/* The errno that the caller sees for a lost connection. EPIPE becomes ECONNRESET, since EPIPE means that the document
- * is broken.
+/* The errno that the caller sees for a lost connection. EPIPE becomes ECONNRESET, since EPIPE would mean that the
+ * document is broken.
  */
 static int of_connection (int errnum)
 {
     return errnum == EPIPE ? ECONNRESET : errnum;
 }
 
-/* A request failed, and will be repeated. */
+/* Report that a request failed; it will be repeated. */
 static void fail_for_now (idt_document_t *d, int errnum, const char *text)
 {
     if (!d->h->lost) {
@@ -115,8 +115,9 @@ static void fail_for_now (idt_document_t *d, int errnum, const char *text)
     set_error (d, of_connection (errnum), text);
 }
 
-/* A request failed. The document becomes broken if the error is final, if this client has no permission (EPERM), or if
- * the message is not valid (EPROTO).
+/* Handle the failure of a request. The document becomes broken if repeating the request would fail again
+ * (docsession_is_final ()), if this client has no permission (EPERM), or if a message is not valid (EPROTO). Otherwise
+ * the request is repeated.
  */
 static void fail (idt_document_t *d, int errnum, const char *text)
 {
@@ -135,7 +136,7 @@ static void succeed (idt_document_t *d)
         set_error (d, 0, "");
 }
 
-/* Returns whether a request succeeded; if it failed, handles the error. */
+/* Returns whether a request succeeded. If it failed, calls fail (). */
 static bool answered (idt_document_t *d, idt_future_t *f)
 {
     if (idt_future_errnum (f) == 0)
@@ -169,7 +170,7 @@ static void take_event (idt_document_t *d, const idt_msg_t *msg)
     json_t *event = idt_msg_json (msg, NULL);
 
     if (event)
-        (void)docsession_hear (&d->session, event, NULL); /* an announcement that was not accepted is fetched later */
+        (void)docsession_hear (&d->session, event, NULL); /* if this fails, the ranges of the event are fetched later */
     json_decref (event);
     look_at_replica (d);
     if (idt_document_seq (d) > before)
@@ -189,7 +190,7 @@ void document_event (idt_t *h, const idt_msg_t *msg)
     }
 }
 
-/* The handle has another connection: fetch the announcements of the time without one. */
+/* The handle has a new connection: fetch the ranges that were announced while there was no connection. */
 void document_connected (idt_t *h)
 {
     idt_document_t *d;
@@ -214,7 +215,7 @@ static void unsubscribe (idt_t *h, const char *topic)
     idt_future_destroy (idt_event_unsubscribe (h, topic));
 }
 
-/* The subscription to next_subscription () succeeded. */
+/* Note that the subscription to next_subscription () succeeded. */
 static void subscribed (idt_document_t *d)
 {
     if (!d->subscribed)
@@ -222,7 +223,7 @@ static void subscribed (idt_document_t *d)
     else if (!d->h->documents->hear_lost)
         d->h->documents->hear_lost = true;
     else
-        unsubscribe (d->h, "event.lost"); /* another document of the handle subscribed meanwhile */
+        unsubscribe (d->h, "event.lost"); /* meanwhile another document of the handle has subscribed */
 }
 
 static void subscribed_cb (idt_future_t *f, void *arg)
@@ -236,7 +237,9 @@ static void subscribed_cb (idt_future_t *f, void *arg)
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-/* The document may have been renamed. Subscribe to events under the new name, then fetch what was ordered before. */
+/* If the document was renamed, subscribe to events under the new name. The session then fetches the ranges that were
+ * ordered meanwhile.
+ */
 static void follow_name (idt_document_t *d)
 {
     char *name = d->topic + strlen (DOCWIRE_EVENT_PREFIX);
@@ -252,7 +255,7 @@ static void follow_name (idt_document_t *d)
     d->session.ask = true;
 }
 
-/* Process the response. Returns 0, or -1 with errno set to the response's error, or as docsession_take (). */
+/* Process the response. Returns 0, or -1 with errno set: the error in the response, or as docsession_take (). */
 static int take_answer (idt_document_t *d, idt_future_t *f, idt_error_t *errp)
 {
     json_t *answer;
@@ -307,7 +310,7 @@ static void submitted_cb (idt_future_t *f, void *arg)
     forget (&d->submit);
 }
 
-/* Send 'text' (stolen). NULL: it could not be made; errno is the reason. */
+/* Send 'text' (stolen). If 'text' is NULL because it could not be made, errno is the reason. */
 static idt_future_t *send_new (idt_document_t *d, const char *topic, char *text)
 {
     idt_future_t *f = text ? idt_rpc (d->h, topic, text, IDT_NODEID_ANY, 0) : NULL;
@@ -487,7 +490,9 @@ static int join_step (idt_document_t *d, double timeout_ms, idt_error_t *errp)
     return rc;
 }
 
-/* If rank 0 no longer has the state that this session fetches in pieces (EAGAIN), fetching starts again. */
+/* Receive the first stored form. If rank 0 no longer has the state that this session fetches in pieces (EAGAIN),
+ * fetching starts again.
+ */
 static int join (idt_document_t *d, double timeout_ms, idt_error_t *errp)
 {
     while (!d->session.replica) {
@@ -591,7 +596,7 @@ static bool is_synced (const idt_document_t *d)
     return !d->fetch && !docsession_topic (&d->session);
 }
 
-/* Run the reactor once. Returns 0, or -1 with errno set if running it again cannot help. */
+/* Run the reactor once. Returns 0, or -1 with errno set if running it again would not help. */
 static int wait_turn (idt_document_t *d, const bool *over)
 {
     int errnum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* id_block.c - prefetched ids: from at most two responses, ids of the older response first */
+/* id_block.c - prefetched ids; they are from at most two responses, and ids of the older response come first */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static uint32_t left (const struct id_block *b)
     return b->end - b->next;
 }
 
-/* Some ids expired unused: next time request as many as were used. */
+/* Some ids expired unused: the next request is for as many ids as were used. */
 static void spoil (struct id_block *b)
 {
     b->want = least (b->limit, b->used > ID_BLOCK_FIRST ? b->used : ID_BLOCK_FIRST);

@@ -3,14 +3,15 @@
 
 /* reactor.c - the event loop of one thread, over libev
  *
- * libev's watchers are structs that share their first members; struct idt_watcher holds any of them in a union. A
- * background watcher is removed from libev's count of active watchers while it is started.
+ * libev's watchers are structs that share their first members; struct idt_watcher holds any of them in a union. While a
+ * background watcher is started, it is not included in libev's count of active watchers.
  *
- * libev's timers neither have a resolution of one microsecond nor include the time in which the host was suspended, as
- * alarms do. All alarms of a loop share one timerfd. They form a binary heap whose places count from 1: the children of
- * place i are 2i and 2i + 1. The timerfd is set to the first alarm or to an earlier time: a wakeup that is too early
- * needs less time than setting the timerfd each time an alarm is postponed. If the timerfd would fire PUT_OFF_US or
- * more too early, it is set again, so that an alarm that is postponed again and again does not wake the process.
+ * Alarms are not timers of libev. Alarms have a resolution of one microsecond, and include the time in which the host
+ * was suspended; libev's timers do neither. All alarms of a loop share one timerfd. They form a binary heap whose
+ * places count from 1: the children of place i are 2i and 2i + 1. The timerfd is set to the time of the first alarm or
+ * to an earlier time. It is not set each time an alarm is postponed, because a wakeup that is too early needs less
+ * time. But if the timerfd would fire PUT_OFF_US or more too early, it is set again, so that an alarm that is postponed
+ * again and again does not wake the process.
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,16 +41,16 @@ enum kind {
 
 struct alarm {
     uint64_t at_us; /* CLOCK_BOOTTIME */
-    size_t place;   /* in the heap; 0: not set */
+    size_t place;   /* place in the heap; 0: the alarm is not set */
 };
 
 /* The alarms of a loop. */
 struct alarms {
     struct alarm **heap;
-    size_t room; /* places, including the unused place 0 */
+    size_t room; /* number of places, including the unused place 0 */
     size_t members;
     size_t count;
-    uint64_t armed_us; /* time of the timerfd; 0 while due alarms are being called, after which it is set */
+    uint64_t armed_us; /* time of the timerfd; 0: alarms are being called, and the timerfd is set afterwards */
     int fd;
     ev_io io; /* watches 'fd' while an alarm is set, and so keeps the loop running */
 };
@@ -59,10 +60,10 @@ struct idt_reactor {
     int errnum;                  /* argument of idt_reactor_stop_error () in this run; 0: none */
     const struct view_ops *view; /* NULL: a reactor with its own loop */
     void *arg;
-    bool paused;                     /* a view whose watchers are held when they fire */
-    TAILQ_HEAD (, idt_watcher) held; /* of a view */
+    bool paused;                     /* of a view: watchers that fire are held */
+    TAILQ_HEAD (, idt_watcher) held; /* of a view: watchers that fired while the view was paused */
     idt_reactor_t *root;             /* the reactor that owns the loop */
-    struct alarms *alarms;           /* of a root; NULL: no alarm was made */
+    struct alarms *alarms;           /* only in a root; NULL: no alarm was made */
 };
 
 struct idt_watcher {
@@ -72,8 +73,8 @@ struct idt_watcher {
     void *arg;
     bool background;
     bool held;                      /* it fired while its view was paused */
-    TAILQ_ENTRY (idt_watcher) link; /* while held */
-    double after_s;                 /* timers */
+    TAILQ_ENTRY (idt_watcher) link; /* in the list 'held' */
+    double after_s;                 /* these two are for timers */
     double repeat_s;
     union {
         ev_watcher any;
@@ -87,7 +88,7 @@ struct idt_watcher {
 
 _Static_assert((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits must equal libev's");
 
-/* --- alarms ------------------------------------------------------------------------------ */
+/* --- the heap of alarms --------------------------------------------------------------------- */
 
 static void put (struct alarms *as, struct alarm *a, size_t place)
 {
@@ -130,7 +131,7 @@ static void arm (struct alarms *as)
 
 /* --- alarms --------------------------------------------------------------------------------------- */
 
-/* Set an alarm that is not set. A time in the past is due immediately. */
+/* Set an alarm that is not set. If the time is in the past, the alarm is due immediately. */
 static void alarm_set (struct alarms *as, struct alarm *a, uint64_t at_us)
 {
     assert (a->place == 0 && as->count < as->members);
@@ -139,7 +140,7 @@ static void alarm_set (struct alarms *as, struct alarm *a, uint64_t at_us)
     arm (as);
 }
 
-/* No effect if it is not set. */
+/* Unset an alarm. No effect if the alarm is not set. */
 static void alarm_unset (struct alarms *as, struct alarm *a)
 {
     size_t place = a->place;
@@ -273,7 +274,7 @@ static bool is_active (const idt_watcher_t *w)
     return w->held || (w->kind == KIND_ALARM ? w->ev.alarm.place > 0 : ev_is_active (&w->ev.any));
 }
 
-/* If 'r' is NULL, errno stays as the reactor's constructor set it. */
+/* Make a watcher. 'r' may be NULL because its constructor failed: the result is NULL, and errno is unchanged. */
 static idt_watcher_t *watcher_create (idt_reactor_t *r, enum kind kind, idt_watcher_f cb, void *arg)
 {
     idt_watcher_t *w = r ? calloc (1, sizeof (*w)) : NULL;
@@ -293,7 +294,7 @@ static idt_watcher_t *watcher_create (idt_reactor_t *r, enum kind kind, idt_watc
 
 static void timer_start (idt_watcher_t *w)
 {
-    /* libev counts from the time of its last wakeup, which is too early in a long callback. */
+    /* libev counts from the time of its last wakeup. That is too early if a callback has run long. */
     ev_now_update (w->r->loop);
     ev_timer_set (&w->ev.timer, w->after_s, w->repeat_s);
     ev_timer_start (w->r->loop, &w->ev.timer);
@@ -319,7 +320,7 @@ void idt_watcher_start (idt_watcher_t *w)
         ev_idle_start (loop, &w->ev.idle);
         break;
     case KIND_ALARM:
-        break; /* idt_alarm_watcher_reset () starts it */
+        break; /* idt_alarm_watcher_reset () starts an alarm */
     }
     if (w->background)
         ev_unref (loop);
@@ -376,7 +377,7 @@ void watcher_set_background (idt_watcher_t *w, bool background)
         return;
     w->background = background;
     if (!ev_is_active (&w->ev.any))
-        return; /* a held watcher is counted when it is started again */
+        return; /* a held watcher is counted when it is started again; an inactive one, when it is started */
     if (background)
         ev_unref (w->r->loop);
     else
@@ -437,7 +438,8 @@ idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void
     return watcher_create (r, KIND_IDLE, cb, arg);
 }
 
-/* Call the alarms that are due. An alarm that a callback sets to a time in the past may have to wait for the next time.
+/* Call the alarms that are due. If a callback sets an alarm to a time in the past, that alarm may be called only in the
+ * next turn.
  */
 static void alarm_cb (struct ev_loop *loop, ev_io *io, int revents)
 {
@@ -446,7 +448,7 @@ static void alarm_cb (struct ev_loop *loop, ev_io *io, int revents)
     uint64_t times;
 
     if (read (as->fd, &times, sizeof (times)) < 0)
-        return; /* the timerfd was set again meanwhile */
+        return; /* the timerfd was set again after it became readable */
     as->armed_us = 0;
     uint64_t now_us = clock_us (CLOCK_BOOTTIME);
     for (size_t n = as->count; n > 0 && as->count > 0 && as->heap[1]->at_us <= now_us; n--) {
@@ -522,7 +524,7 @@ void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us)
 
 /* --- a view's pause ------------------------------------------------------------------------- */
 
-/* Start a held watcher so that it fires again if its event still exists, or if its time has come. */
+/* Start a held watcher. A timer or an alarm fires immediately, another watcher if its event still exists. */
 static void fire_again (idt_watcher_t *w)
 {
     let_go (w);

@@ -26,7 +26,8 @@ static bool begins_uri (const char *s)
     return len > 0 && strncmp (s + len, "://", 3) == 0;
 }
 
-/* Returns the length of the first URI; sets '*next' to the beginning of the one after it, or to the end of the text. */
+/* Returns the length of the first URI, and sets '*next' to the beginning of the second URI, or to the end of the text.
+ */
 static size_t first_length (const char *s, const char **next)
 {
     size_t len = 0;
@@ -115,7 +116,8 @@ void reconnect_init (struct reconnect *r, size_t count, uint32_t seed)
     *r = (struct reconnect){ .count = count, .dice = seed };
 }
 
-/* A number from 0.5 to 1, by a linear congruential generator: clients need different numbers, not unpredictable ones.
+/* A number from 0.5 to 1, from a linear congruential generator. Clients need different numbers; the numbers may be
+ * predictable.
  */
 static double chance (struct reconnect *r)
 {
@@ -123,7 +125,7 @@ static double chance (struct reconnect *r)
     return 0.5 + r->dice * (0.5 / UINT32_MAX);
 }
 
-/* Begin a new round, after a pause that is longer than the one before. */
+/* Begin a new round, after a pause that is twice as long as the previous pause, within the limits. */
 static void pause_until (struct reconnect *r, double now_ms)
 {
     double twice_ms = 2 * r->pause_ms;
