@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module.c - what modules share: attributes, answers, reports of figures, requests to other services */
+/* module.c - functions that several modules use: attributes, answers, reports of figures, requests to other services */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ bool module_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect)
 
 /* --- NAME.metrics ------------------------------------------------------------------------------------------------ */
 
-/* With nothing to report the answer is not {}, because {} means that the module never reports anything. */
+/* Make a report. An empty one is not {}, because {} means that the module never reports anything. */
 static json_t *report_new (uint32_t rank, bool states, bool brief, module_report_f report, void *arg)
 {
     struct metrics *m = metrics_create (rank + 1);

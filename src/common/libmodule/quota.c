@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quota.c - how much each user holds, the table of limits, and the ids that guests have had
+/* quota.c - how much each user holds, the table of limits, and the ids that guests took
  *
- * The array of a quota has an entry for each user, except the instance owner, who holds something. The rule's 'others'
- * bounds its length. A rate limit (the generic cell rate algorithm) knows for each user the time at which all ids that
- * it took are paid for, at access.guest-rate. When that time has passed, the entry is free for another user.
+ * The array of a quota has an entry for each user who holds something, except the instance owner. The rule's 'others'
+ * bounds its length. A rate limit (the generic cell rate algorithm) has an entry for each guest: the time at which all
+ * ids that the guest took are paid for, at access.guest-rate. When that time has passed, the entry is free for another
+ * guest.
  */
 #include <assert.h>
 #include <errno.h>
@@ -85,7 +86,7 @@ static int refuse (const struct quota_rule *r, uint32_t limit, const char *whose
                     r->errnum == EAGAIN ? "try again later" : "close some first");
 }
 
-/* Whether a user that holds 'count' may have one more. Returns as quota_take (). */
+/* Whether a user who holds 'count' may have one more. Returns as quota_take (). */
 static int check (const struct quota *q, struct idt_cred user, uint32_t count, idt_error_t *errp)
 {
     const struct quota_rule *r = q->rule;
@@ -141,7 +142,7 @@ void quota_give (struct quota *q, struct idt_cred user)
 
 struct debt {
     uint32_t userid;
-    uint64_t paid_us; /* now or earlier: the entry is free */
+    uint64_t paid_us; /* when the ids are paid for; a time that has passed: the entry is free */
 };
 
 struct rate_limit {
@@ -181,8 +182,8 @@ void rate_limit_destroy (struct rate_limit *r)
     free (r);
 }
 
-/* Find the entry of a user, or take a free one for it; NULL if all are taken. The search does not stop at a free entry,
- * because the user's entry may be behind it.
+/* Find the entry of a user, or take a free entry for it. NULL if the user has no entry and none is free. The search
+ * does not stop at a free entry, because the user's entry may be behind it.
  */
 static struct debt *find_debt (struct rate_limit *r, uint32_t userid, uint64_t now_us)
 {

@@ -3,9 +3,8 @@
 
 /* access.c - the table of access: who may send which request, publish which event, and see it
  *
- * Guests use the services, members of access.group share data, and the instance owner decides: only the owner may
- * change or end what belongs to another user. If a handler makes further distinctions between users,
- * doc/design/access.md says so.
+ * Guests use the services, and members of access.group share data. Only the instance owner may change or end what
+ * belongs to another user. If a handler makes further distinctions between users, doc/design/access.md describes them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +138,7 @@ uint32_t access_roles (const char *topic)
     return row ? row->roles : ACCESS_OWNER;
 }
 
-/* The length of the service's name with its dot; 0: the topic names no service. */
+/* The length of the service's name, including its dot; 0: the topic names no service. */
 static size_t service_len (const char *topic)
 {
     const char *dot = strchr (topic, '.');
@@ -168,7 +167,9 @@ bool access_may_publish (struct idt_cred user, const char *topic)
     return user.rolemask & (is_for_services (topic) ? ACCESS_OWNER : access_roles ("event.publish"));
 }
 
-/* Private events of documents are for users who may open a document; other private events are for the owner. */
+/* The roles that may see a private event. If it is an event of a document: the roles that may open a document.
+ * Otherwise: the owner.
+ */
 static uint32_t roles_of_private (const char *topic)
 {
     return strncmp (topic, "compressor.", 11) == 0 ? access_roles ("compressor.open") : ACCESS_OWNER;

@@ -4,8 +4,8 @@
 /* page_client.c - a client's page: gets it from the broker, and makes ids of it in the client's process
  *
  * The order of the steps in reserve () keeps ids unique (doc/model/page.pml): the end of the range is read before the
- * word, and the time of use is checked after the swap. Ids are made from the millisecond of the call on, even if it has
- * passed, so a process that wakes up late wastes nothing.
+ * word, and the time of use is checked after the swap. Ids are made from the millisecond of the call on, even if that
+ * millisecond has passed. So a process that wakes up late wastes no sequence numbers.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@
 
 #define SCHEME "local://"
 #define OWN "local-"
-#define CLOCKS_APART_US 1000 /* largest difference between readings of the same clocks */
+#define CLOCKS_APART_US 1000 /* two readings of the same clock differ by at most this */
 
 union control { /* aligned as cmsg (3) requires */
     char buf[CMSG_SPACE (CALL_FDS * sizeof (int))];
@@ -36,7 +36,9 @@ union control { /* aligned as cmsg (3) requires */
 
 /* --- the address of the socket ------------------------------------------------------------------------ */
 
-/* Find the socket that serves the page of a broker whose local socket, or a link to it, is at 'path'. */
+/* Set '*addr' to the socket that serves the page of a broker. 'path' is the broker's local socket, or a link to it.
+ * Returns 0, or -1 with errno ENOTSUP.
+ */
 static int find_address (const char *path, struct sockaddr_un *addr)
 {
     const char *slash = strrchr (path, '/'), *name;
@@ -46,7 +48,7 @@ static int find_address (const char *path, struct sockaddr_un *addr)
     if (!slash || strchr (slash, '?'))
         return errset (ENOTSUP);
     name = slash + 1;
-    ssize_t n = readlink (path, target, sizeof (target) - 1); /* "local" is a link to a "local-RANK" */
+    ssize_t n = readlink (path, target, sizeof (target) - 1); /* the file "local" is a link to "local-RANK" */
     if (n > 0) {
         target[n] = '\0';
         name = target;
@@ -59,7 +61,7 @@ static int find_address (const char *path, struct sockaddr_un *addr)
     return 0;
 }
 
-/* Read an environment variable. An empty one counts as unset. */
+/* Read an environment variable. NULL if it is unset or empty. */
 static const char *variable (const char *name)
 {
     const char *s = getenv (name);
@@ -100,7 +102,9 @@ int page_call (const char *uri)
     return fd;
 }
 
-/* Map the page, if its size is sealed, so that an access cannot raise SIGBUS. Returns NULL with errno set. */
+/* Map the page. The page is refused if its size is not sealed, because a process could then make it smaller, and an
+ * access would raise SIGBUS. Returns NULL with errno set.
+ */
 static struct page *map_one (int fd, int prot)
 {
     int seals = fcntl (fd, F_GET_SEALS);
@@ -144,7 +148,7 @@ static void close_all (int fd[CALL_FDS])
             close (fd[i]);
 }
 
-/* Take the descriptors of a message into 'fd', with -1 for a missing one. Returns whether all arrived. */
+/* Take the descriptors of a message into 'fd'; a missing descriptor stays -1. Returns whether all arrived. */
 static bool take_descriptors (struct msghdr *msg, int fd[CALL_FDS])
 {
     struct cmsghdr *c = CMSG_FIRSTHDR (msg);
@@ -183,7 +187,9 @@ static bool near (int64_t a_us, int64_t b_us)
     return (a_us > b_us ? a_us - b_us : b_us - a_us) <= CLOCKS_APART_US;
 }
 
-/* Whether the broker reads the same clocks as this process. Otherwise the times in the page are meaningless here. */
+/* Whether the broker reads the same clocks as this process. If it does not, the times in the page have no meaning for
+ * this process.
+ */
 static bool has_our_clocks (struct clocks there)
 {
     struct clocks here;
@@ -208,7 +214,7 @@ idt_page_t *page_answer (int fd)
     return p;
 }
 
-/* Like poll (), but continues after a signal with the rest of the timeout. */
+/* Wait like poll (). After a signal the function continues to wait for the rest of the timeout. */
 static int await (int fd, int timeout_ms)
 {
     struct pollfd pfd = { .fd = fd, .events = POLLIN };
@@ -252,9 +258,9 @@ void idt_page_close (idt_page_t *page)
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
-/* Times of a call, both of CLOCK_BOOTTIME: when ids were requested, and the last reading. */
+/* Two times of a call, both of CLOCK_BOOTTIME: when it requested ids, and when it last read the clock. */
 struct moment {
-    uint64_t asked_us; /* CLOCK_BOOTTIME */
+    uint64_t asked_us;
     uint64_t now_us;
 };
 
@@ -263,8 +269,8 @@ static uint64_t ms_of (uint64_t boot_us, int64_t offset_us)
     return (uint64_t)((int64_t)boot_us + offset_us) / 1000;
 }
 
-/* Find the next ids that the word 'w' allows, from 'ms' on and above 'after'. Sets '*f' to the first id and returns how
- * many ids its millisecond still has.
+/* Find the next ids that the word 'w' allows. They must not be before 'ms', and must be above 'after'. Sets '*f' to the
+ * first id, and returns how many ids are left in the millisecond of that id.
  */
 static uint32_t choose (const idt_page_t *p, const struct word *w, uint64_t ms, fluid_t after, struct fluid_fields *f)
 {
@@ -288,7 +294,7 @@ static uint32_t choose (const idt_page_t *p, const struct word *w, uint64_t ms, 
     return f->sequence < end ? end - f->sequence : 0;
 }
 
-/* Sleep until millisecond 'ms', if that is at most IDT_PAGE_WAIT_MS away. Returns 0, or -1 with errno EAGAIN. */
+/* Sleep until millisecond 'ms'. If it is more than IDT_PAGE_WAIT_MS away, fail with EAGAIN. Returns 0, or -1. */
 static int wait_for (uint64_t ms, int64_t offset_us, struct moment *m)
 {
     uint64_t at_us = (uint64_t)((int64_t)(ms * 1000) - offset_us);
@@ -297,7 +303,7 @@ static int wait_for (uint64_t ms, int64_t offset_us, struct moment *m)
     if (at_us > m->now_us + IDT_PAGE_WAIT_MS * 1000)
         return errset (EAGAIN);
     clock_nanosleep (CLOCK_BOOTTIME, TIMER_ABSTIME, &ts,
-                     NULL); /* a signal may end it early: the caller checks the time */
+                     NULL); /* a signal may end the sleep early, so the caller checks the time */
     m->now_us = clock_us (CLOCK_BOOTTIME);
     return 0;
 }
@@ -308,7 +314,7 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
     struct page *page = p->page, *terms = p->terms;
 
     for (;;) {
-        uint64_t hi_ms = atomic_load (&terms->hi_ms); /* must precede the load of the word */
+        uint64_t hi_ms = atomic_load (&terms->hi_ms); /* this load must precede the load of the word */
         uint64_t had = atomic_load (&page->word);
         int64_t offset_us = atomic_load_explicit (&terms->offset_us, memory_order_relaxed);
         const struct word was = word_unpack (had);
@@ -334,12 +340,14 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
             atomic_fetch_add_explicit (&page->passed, word_left (was, w), memory_order_relaxed);
         if (clock_us (CLOCK_MONOTONIC_COARSE) >= atomic_load (&terms->until_us)) /* LOOK_AGAIN of page.pml */
             return errset (EAGAIN);
-        fluid_join (&f, first); /* cannot fail: all in range */
+        fluid_join (&f, first); /* cannot fail: all fields are in range */
         return (int)n;
     }
 }
 
-/* Unrolled by hand, because compilers unroll it only with -O3. A large block spends most of its time here. */
+/* The loop is unrolled by hand, because compilers unroll it only with -O3, and a large block spends most of its time
+ * here.
+ */
 static void store_run (fluid_t *ids, fluid_t first, uint32_t n)
 {
     uint32_t i = 0;

@@ -3,8 +3,8 @@
 
 /* page_gen.c - a broker's generator, whose state is one word
  *
- * No id is made twice: (ms, used) grows in lexical order with each swap by any process, and never shrinks. The names of
- * rules are from doc/model/page.pml.
+ * No id is made twice, because (ms, used) of the word grows in lexical order with each swap by any process, and never
+ * shrinks. The names of rules in this file are from doc/model/page.pml.
  */
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_W
     return true;
 }
 
-/* Whether a client's clock can have shown 'ms', which is the time of a word that was loaded before this call. */
+/* Whether a client's clock can have shown 'ms'. 'ms' is the time of a word that was loaded before this call. */
 static bool has_come (struct page_gen *g, uint64_t ms)
 {
     if (g->limit && ms > g->limit_ms)
@@ -42,7 +42,7 @@ static bool has_come (struct page_gen *g, uint64_t ms)
     return !g->limit || ms <= g->limit_ms;
 }
 
-/* Whether clients may have made this word from the last one that was seen. */
+/* Whether clients can have made this word from the last word that was seen. */
 static bool is_sound (struct page_gen *g, uint64_t packed)
 {
     struct word w = word_unpack (packed), seen = word_unpack (g->seen);
@@ -54,9 +54,10 @@ static bool is_sound (struct page_gen *g, uint64_t packed)
     return w.ms > seen.ms && w.ms < g->top_ms && has_come (g, w.ms);
 }
 
-/* Whether the generator may continue from a word that it found since the last look. If not, the page counts as spoilt,
- * even if a client repairs the word later. The next word must be above this one, so a client that keeps swapping cannot
- * keep these loops running: it either uses up its numbers or writes a word that goes back.
+/* Whether the generator may continue from the word 'had', which it has just loaded. If it may not, the page counts as
+ * spoilt, even if a client repairs the word later. The next word that is accepted must be above 'had'. So a client that
+ * keeps swapping cannot keep the loops of this file running: it either uses up its numbers, or writes a word that goes
+ * back.
  */
 static bool may_follow (struct page_gen *g, uint64_t had)
 {
@@ -83,7 +84,9 @@ int page_gen_set_range (struct page_gen *g, uint64_t lo_ms, uint64_t hi_ms)
     return 0;
 }
 
-/* No id below 'ms' is made any longer, nor one of 'ms' with a sequence number below 'used'. */
+/* Advance the word: from now on no id before millisecond 'ms' is made, and no id of 'ms' with a sequence number below
+ * 'used'.
+ */
 static void move_up (struct page_gen *g, uint64_t ms, uint32_t used)
 {
     uint64_t had = atomic_load (word_of (g));
@@ -113,7 +116,7 @@ void page_gen_follow (struct page_gen *g, fluid_t id)
 
 /* --- ids -------------------------------------------------------------------------------------------- */
 
-/* Returns the errno that says why no id may be made at 'now_ms', or 0 if one may. */
+/* Whether an id may be made at 'now_ms'. Returns 0, or the errno that says why not. */
 static int refusal (const struct page_gen *g, const struct word *w, uint64_t now_ms)
 {
     if (now_ms > FLUID_TIMESTAMP_MAX)
@@ -144,7 +147,7 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
         w.used = f.sequence + n;
     } while (!swap (g, &had, w));
     g->own_ms = now_ms;
-    fluid_join (&f, first); /* cannot fail: all in range */
+    fluid_join (&f, first); /* cannot fail: all fields are in range */
     return (int)n;
 }
 
@@ -185,7 +188,7 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
         page_gen_advance (g, g->lo_ms); /* WORD_FIRST: no client starts below the range */
     if (terms->hi_ms > g->top_ms)
         g->top_ms = terms->hi_ms;
-    if (terms->hi_ms > 0) /* keep the old one: a client may still read the previous hi_ms */
+    if (terms->hi_ms > 0) /* with 0 the old offset stays, because a client may have read the previous hi_ms */
         atomic_store (&page->offset_us, terms->offset_us);
     atomic_store (&page->until_us, terms->until_us);
     atomic_store (&page->kept, terms->kept);
@@ -218,7 +221,7 @@ void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
     if (!g->page || w.ms < ms || w.first <= first || !may_follow (g, had))
         return;
     w.first = first;
-    swap (g, &had, w); /* on failure the next call repeats it */
+    swap (g, &had, w); /* if the swap fails, the next call tries again */
 }
 
 bool page_gen_look (struct page_gen *g, struct word *w)
@@ -232,8 +235,8 @@ bool page_gen_look (struct page_gen *g, struct word *w)
     return sound;
 }
 
-/* A client moves the word only to make ids. The broker also moves it to a millisecond without ids (PAST_FIRST); then
- * the newest id is the one before that move.
+/* A client moves the word only to make ids. The broker may also move it to a millisecond of which it makes no ids
+ * (PAST_FIRST). In that case the newest id is in the last word with ids before that move.
  */
 fluid_t page_gen_newest (const struct page_gen *g)
 {
@@ -247,8 +250,8 @@ fluid_t page_gen_newest (const struct page_gen *g)
     return id;
 }
 
-/* 'passed' is read before the word, so an id that moves from the word to 'passed' in between is missed, but never
- * counted twice.
+/* 'passed' is read before the word. If a client moves ids from the word to 'passed' between the two reads, these ids
+ * are missed by this call, but no id is counted twice.
  */
 uint64_t page_gen_others (struct page_gen *g)
 {
@@ -270,7 +273,7 @@ uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms)
 {
     if (!g->page)
         return 0;
-    uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE: no id is made after it */
+    uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE: no id is made after this step */
     bool sound = !g->spoilt && is_sound (g, packed);
     struct word last = word_unpack (sound ? packed : g->seen);
 

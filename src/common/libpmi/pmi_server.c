@@ -3,9 +3,9 @@
 
 /* pmi_server.c - the server side of PMI-1, used by the launcher; no sockets
  *
- * Barriers are counted: barrier n opens when every rank has entered it, and stays open. The server counts the barriers
- * that each rank entered since it started, so a restarted rank passes the open barriers and waits with the others at
- * the next one.
+ * Barriers are counted: barrier n opens when every rank has entered it, and stays open. For each rank the server counts
+ * the barriers that the rank entered since its last start. So a restarted rank passes the open barriers without
+ * waiting, and waits with the others at the next one.
  */
 #include <assert.h>
 #include <czmq.h>
@@ -19,21 +19,21 @@
 #include "libutil/errprintf.h"
 
 struct pmi_rank {
-    struct pmi_lines *lines; /* allocated with the first byte after a start */
+    struct pmi_lines *lines; /* NULL until the first byte after a start */
     char *secret;
     unsigned keys;
-    unsigned barriers; /* entered since it started */
+    unsigned barriers; /* number of barriers that the rank entered since its last start */
 };
 
 struct pmi_server {
     int size;
-    unsigned max_keys; /* of a rank */
+    unsigned max_keys; /* maximum number of keys of a rank */
     char *kvsname;
     const struct pmi_server_ops *ops;
     void *arg;
     zhashx_t *kvs; /* key -> struct pmi_value */
-    unsigned open; /* barriers that are open */
-    int waiting;   /* ranks that wait for barrier open + 1 */
+    unsigned open; /* number of barriers that are open */
+    int waiting;   /* number of ranks that wait for barrier open + 1 */
     struct pmi_rank *ranks;
 };
 
@@ -74,7 +74,7 @@ static int store (struct pmi_server *s, int rank, const char *key, const char *v
     return 0;
 }
 
-/* The secret of a rank, made at the first request; NULL if it cannot be made. */
+/* The secret of a rank, which is made when the rank first requests it; NULL if it cannot be made. */
 static const char *get_secret (struct pmi_server *s, int rank)
 {
     struct pmi_rank *r = &s->ranks[rank];
@@ -89,7 +89,7 @@ static const char *get_secret (struct pmi_server *s, int rank)
 
 /* --- commands ------------------------------------------------------------------------------ */
 
-/* Check a put and store it. Returns NULL, or the reason of a refusal as one word. */
+/* Check a put command and store its value. Returns NULL, or a word that says why the command is refused. */
 static const char *put (struct pmi_server *s, int rank, const char *line)
 {
     struct pmi_rank *r = &s->ranks[rank];
@@ -160,7 +160,7 @@ static void barrier_cmd (struct pmi_server *s, int rank)
 
     assert (r->barriers <= s->open + 1 && s->waiting < s->size);
     if (r->barriers > s->open)
-        return; /* it waits already, and gets one answer */
+        return; /* the rank waits already, and gets one answer */
     if (++r->barriers <= s->open)
         respond (s, rank, "cmd=barrier_out rc=0\n");
     else if (++s->waiting == s->size)
@@ -219,7 +219,7 @@ void pmi_server_destroy (struct pmi_server *s)
     free (s);
 }
 
-/* (vector,(FIRST NODE,NODES,RANKS OF EACH)), as MPICH writes it. */
+/* Store the mapping as MPICH writes it: (vector,(FIRST NODE,NODES,RANKS OF EACH)). */
 static int store_mapping (struct pmi_server *s)
 {
     char buf[64];

@@ -3,8 +3,8 @@
 
 /* pmi_wire.c - parse the lines of the PMI-1 wire protocol
  *
- * Words are searched from the left, and the search ends at "value", so that text inside a value is never taken for a
- * word.
+ * Words are searched from the left, and the search ends at the word "value". So text inside a value is never taken for
+ * a word.
  */
 #include <assert.h>
 #include <errno.h>

@@ -21,8 +21,8 @@
 #include "libutil/clock.h"
 #include "libutil/inherited.h"
 
-#define TERM_GRACE_MS 1000 /* for processes that got SIGTERM */
-#define KILL_GRACE_MS 5000 /* for the kernel to end killed processes */
+#define TERM_GRACE_MS 1000 /* time for processes to end after SIGTERM */
+#define KILL_GRACE_MS 5000 /* time for the kernel to end killed processes */
 #define OPEN_DIRS 16
 
 void reaper_signals (sigset_t *set)
@@ -30,7 +30,7 @@ void reaper_signals (sigset_t *set)
     sigemptyset (set);
     sigaddset (set, SIGINT);
     sigaddset (set, SIGTERM);
-    if (!inherited_nohup ()) /* a blocked signal would be queued although it is ignored */
+    if (!inherited_nohup ()) /* if SIGHUP were blocked, it would be queued although it is ignored */
         sigaddset (set, SIGHUP);
     sigaddset (set, SIGQUIT);
     sigaddset (set, SIGCHLD);
@@ -38,8 +38,8 @@ void reaper_signals (sigset_t *set)
 
 /* --- processes ------------------------------------------------------------------------------- */
 
-/* The parent of a process; -1 if the process does not exist. The name in /proc/PID/stat may contain any character, so
- * the end of the name is searched from the right.
+/* The parent of a process; -1 if the process does not exist. The process's name in /proc/PID/stat may contain any
+ * character, so its end, the last ')', is searched from the right.
  */
 static pid_t parent_of (const char *pid)
 {
@@ -75,8 +75,8 @@ static void signal_children (int sig)
         closedir (dir);
 }
 
-/* Reap ended children. Returns false if no child is left. A child's own children become children of this process before
- * the child can be reaped, so then no descendant is left either.
+/* Reap ended children. Returns false if no child is left. Then no descendant is left either: when a child ends, its own
+ * children become children of this process before the child can be reaped.
  */
 static bool children_left (void)
 {
@@ -87,7 +87,9 @@ static bool children_left (void)
     return pid == 0;
 }
 
-/* Send 'sig' to all children until no child is left or 'grace_ms' have passed. Returns true if no child is left. */
+/* Send 'sig' to all children, again each time a child ends, until no child is left or 'grace_ms' have passed. Returns
+ * true if no child is left.
+ */
 static bool end_children (int sig, int grace_ms)
 {
     int64_t deadline_ms = (int64_t)clock_ms (CLOCK_MONOTONIC) + grace_ms, left_ms;
@@ -150,7 +152,7 @@ static void be_launcher (pid_t keeper)
     setpgid (0, 0);
     prctl (PR_SET_PDEATHSIG, SIGTERM);
     if (getppid () != keeper)
-        raise (SIGTERM); /* the parent has ended already: stop soon */
+        raise (SIGTERM); /* the parent has already ended, so it sends no signal: stop soon */
 }
 
 int reaper_split (const char *dir, bool keep_dir)

@@ -3,21 +3,22 @@
 
 /* database.c - an SQLite file that one process owns while it is open
  *
- * The file is accepted only if (1) SQLite finds it intact, and (2) its application id and (3) its version are the
- * expected ones. A file without tables is a new one. An empty file is refused: the tables are made before open returns,
- * and a file that was made but not filled is removed. Exception: an empty file is accepted if the instance's list shows
- * that the store was never used, because a crash may have left it.
+ * The file is accepted only if (1) SQLite finds it intact, (2) its application id is the expected one, and (3) so is
+ * its version. A file without tables is a new one. An empty file is refused, because no start leaves one behind: the
+ * tables are made before open returns, and a file that was made but not filled is removed. Exception: an empty file is
+ * accepted if the instance's list shows that the store was never used. A crash may have left such a file.
  *
- * A write-ahead log contains checksums that say which of its commits are complete: with one flipped bit SQLite takes an
- * older state for the newest. A database that must not go back in time (kind->journal) therefore has a rollback
- * journal, which is emptied when a commit ends. It is found only after a crash during a commit, which was not reported
- * to any caller yet. A flipped bit in the journal restores an older page, or none; the users of the file must check
- * what it then contains. One flip can make a whole database empty (its size in pages, in the journal's head), so a file
- * that had tables must still have them after SQLite has played the journal back.
+ * The checksums in a write-ahead log say which of its commits are complete. If one bit of the log is flipped, SQLite
+ * takes an older state for the newest. Therefore a database that must not go back in time (kind->journal) has a
+ * rollback journal, which is emptied when a commit ends. A start finds content in the journal only after a crash during
+ * a commit, and that commit was not reported to any caller yet. If a bit of the journal is flipped, SQLite restores an
+ * older page, or none. The users of the file must check what it then contains. One flipped bit of the file's size in
+ * pages, in the journal's head, can make a whole database empty. So a file that had tables must still have them after
+ * SQLite has played the journal back.
  *
  * The mark of an instance is one row in a table of its own, 'instance'. The store is added to the instance's list after
- * the mark is durable and before a caller may rely on the store. So a store that is not listed was never used, or
- * carries the mark.
+ * the mark is durable and before a caller may rely on the store. So a store that is not listed either was never used,
+ * or carries the mark.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -45,11 +46,13 @@
 
 int database_damaged (struct database *d, const char *what, idt_error_t *errp)
 {
-    /* SQLite quotes its schema: the path and the advice matter more. */
+    /* The quotation is cut, because SQLite quotes its schema, and the path and the advice matter more. */
     return errsetf (errp, EBADMSG, "%s: damaged (%.80s): %s", d->path, what, d->kind->advice);
 }
 
-/* The errno of a failure, 'errnum' being errno after the call: SQLite itself keeps errno only for opens. */
+/* The errno of a failure. 'errnum' is errno after the failed call. It is needed because SQLite itself keeps errno only
+ * for opens.
+ */
 static int system_errno (const struct database *d, int errnum)
 {
     if (sqlite3_system_errno (d->db) != 0)
@@ -57,8 +60,9 @@ static int system_errno (const struct database *d, int errnum)
     return (sqlite3_extended_errcode (d->db) & 0xff) == SQLITE_IOERR && errnum != 0 ? errnum : EIO;
 }
 
-/* Why no file can be made in the folder; 0 if one can be made, or the file system cannot say. In that case SQLite tries
- * to open the file without making it, and keeps the errno of that attempt only.
+/* The errno that says why no file can be made in the folder; 0 if one can be made, or if the file system cannot say.
+ * SQLite itself keeps another errno: if it cannot make a file, it tries to open the file without making it, and keeps
+ * the errno of that attempt.
  */
 static int why_no_file (const struct database *d)
 {
@@ -70,7 +74,9 @@ static int why_no_file (const struct database *d)
     return 0;
 }
 
-/* Why a write found no space; 0 if that was not the reason. SQLite takes only ENOSPC for a full disk. */
+/* The errno that says why a write found no space; 0 if it failed for another reason. SQLite itself reports a full disk
+ * only for ENOSPC.
+ */
 static int why_no_room (const struct database *d, int errnum)
 {
     int rc = sqlite3_extended_errcode (d->db), sys = system_errno (d, errnum);
@@ -112,7 +118,7 @@ int database_explain (struct database *d, idt_error_t *errp)
         return database_damaged (d, sqlite3_errmsg (d->db), errp);
     case SQLITE_READONLY:
         return errsetf (errp, EROFS, "%s: cannot be written: check the folder's owner and mount", d->path);
-    case SQLITE_CANTOPEN: /* SQLite tries several ways, and its errno is from the last one */
+    case SQLITE_CANTOPEN: /* SQLite tries several ways, and keeps the errno of the last one */
         if (access (d->dir, W_OK) < 0 || why_no_file (d) != 0)
             return errprintf (errp, "%s: cannot be made or written: %s", d->path, strerror (errno));
         /* fall through */
@@ -134,7 +140,7 @@ static int note_place (struct database_place *place, const char *path)
     return 0;
 }
 
-/* Whether the file that was noted is still at 'path'. While it is open its inode cannot be reused. */
+/* Whether the file that was noted is still at 'path'. No other file can have its inode number while it is open. */
 static bool is_in_place (const struct database_place *place, const char *path)
 {
     struct stat sb;
@@ -151,7 +157,7 @@ static int check_file (struct database *d, idt_error_t *errp)
                     d->path);
 }
 
-/* SQLite makes the log when it first needs it, and keeps it open afterwards. */
+/* Whether SQLite has the log open. SQLite makes the log when it first needs it, and keeps it open afterwards. */
 static bool is_log_open (const struct database *d)
 {
     sqlite3_file *log = NULL;
@@ -160,8 +166,8 @@ static bool is_log_open (const struct database *d)
            && log->pMethods;
 }
 
-/* Detect a removed or replaced write-ahead log: commits would go to a file that the next start does not find. A log
- * that was removed before it was noted has no place, but SQLite has it open.
+/* Detect a removed or replaced write-ahead log, because commits would go to a file that the next start does not find.
+ * If the log has not been noted yet, note it. If that fails although SQLite has the log open, the log was removed.
  */
 static int check_log (struct database *d, idt_error_t *errp)
 {
@@ -169,7 +175,7 @@ static int check_log (struct database *d, idt_error_t *errp)
         return 0;
     if (d->log.known ? is_in_place (&d->log, d->log_path) : note_place (&d->log, d->log_path) == 0)
         return 0;
-    if (d->kind->journal) /* renew_journal () checks it before the next commit */
+    if (d->kind->journal) /* renew_journal () checks a journal before the next commit */
         return 0;
     return errsetf (errp, ESTALE,
                     "%s: was removed or replaced while in use: stop rank 0 in order, then the database gets what is in "
@@ -182,8 +188,8 @@ static int check_place (struct database *d, idt_error_t *errp)
     return check_file (d, errp) < 0 ? -1 : check_log (d, errp);
 }
 
-/* Between two commits a journal is empty. If it was removed, make the next commit create another one, so that a crash
- * finds it.
+/* Make the next commit create another journal if the journal was removed, so that a start after a crash finds it. Only
+ * between two commits, when a journal is empty.
  */
 static int renew_journal (struct database *d, idt_error_t *errp)
 {
@@ -231,7 +237,9 @@ int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp)
     return rc == SQLITE_ROW;
 }
 
-/* Run a statement that returns one row.  Returns 0 with its first column in 'text', "" if it returns none. */
+/* Run a statement that returns at most one row. Returns 0 with the first column of the row in 'text', or with "" if
+ * there is no row.
+ */
 static int answer_of (struct database *d, const char *sql, char *text, size_t size, idt_error_t *errp)
 {
     sqlite3_stmt *stmt = database_prepare (d, sql, errp);
@@ -244,7 +252,7 @@ static int answer_of (struct database *d, const char *sql, char *text, size_t si
     return rc < 0 ? -1 : 0;
 }
 
-/* Run a statement that returns one integer; 0 if it returns no row. */
+/* Run a statement that returns at most one integer. '*value' is 0 if it returns no row. */
 static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t *errp)
 {
     char text[32];
@@ -282,7 +290,7 @@ int database_copied (struct database *d, int64_t *at_s, idt_error_t *errp)
 
 /* --- whose it is ------------------------------------------------------------------------------------- */
 
-/* Report which process holds the file, as that process wrote it beside the file. */
+/* Report which process holds the file. That process has written its name beside the file. */
 static int tell_busy (struct database *d, idt_error_t *errp)
 {
     char holder[128] = "another process";
@@ -307,7 +315,9 @@ static void write_holder (struct database *d, const char *holder)
     close (fd);
 }
 
-/* Note that the locked file is the one at the path; from now on that is checked. */
+/* Note the place of the locked file, which is the file at the path. From now on check_file () checks that it stays
+ * there.
+ */
 static int note_file (struct database *d, idt_error_t *errp)
 {
     if (note_place (&d->file, d->path) < 0)
@@ -316,7 +326,9 @@ static int note_file (struct database *d, idt_error_t *errp)
     return 0;
 }
 
-/* Set the journal mode of the kind. Write the first page of a new file, because an empty file is refused. */
+/* Set the journal mode of the kind. If a new file has a journal, write its first page, because an empty file would be
+ * refused.
+ */
 static int set_up (struct database *d, idt_error_t *errp)
 {
     bool journal = d->kind->journal;
@@ -342,7 +354,7 @@ static int lock_file (struct database *d, idt_error_t *errp)
 {
     char lock[128];
 
-    /* The first transaction takes the lock, and keeps it. */
+    /* The first transaction takes the lock and keeps it. */
     snprintf (lock, sizeof (lock), "PRAGMA page_size = %d; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;",
               page_size (d->kind));
     int rc = sqlite3_exec (d->db, lock, NULL, NULL, NULL) & 0xff;
@@ -389,14 +401,16 @@ static const char *make_mark (const struct database *d, char sql[MARK_MAX])
     return d->instance[0] ? sql : "";
 }
 
-/* The mark is checkpointed into the file, because a reader may not read the log. */
+/* Add the store to the instance's list. Before that, checkpoint the mark into the file itself, because a program that
+ * reads the mark may not read the log.
+ */
 static int list_it (struct database *d, idt_error_t *errp)
 {
     if (!d->instance[0])
         return 0;
     if (!d->kind->journal
         && (database_expect (d, "wal_checkpoint (TRUNCATE)", "0", errp) < 0
-            || check_place (d, errp) < 0)) /* 0: not busy */
+            || check_place (d, errp) < 0)) /* the answer 0 means not busy */
         return -1;
     if (state_add_store (d->dir, d->kind->name, errp) < 0)
         return -1;
@@ -421,7 +435,7 @@ int database_fill (struct database *d, const char *sql, idt_error_t *errp)
     errno = saved;
     if (rc < 0)
         return -1;
-    d->made = false; /* the file stays */
+    d->made = false; /* from now on the file is not removed at close */
     return list_it (d, errp);
 }
 
@@ -474,11 +488,11 @@ void database_close (struct database *d)
         return;
     int saved = errno;
     bool ours = d->locked && check_file (d, NULL) == 0;
-    if (ours && d->made) /* an empty file would be taken for a damaged one */
+    if (ours && d->made) /* the next start would take an empty file for a damaged one */
         unlink (d->path);
     if (ours)
         unlink (d->holder_path);
-    if (ours && d->kind->journal) /* otherwise an empty journal would remain, which is harmless */
+    if (ours && d->kind->journal) /* without this an empty journal would remain, which is harmless */
         sqlite3_exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
     if (d->db)
         sqlite3_close (d->db);
@@ -490,7 +504,8 @@ void database_close (struct database *d)
     errno = saved;
 }
 
-/* Whether there is a journal that undoes the commit that made the tables: before that commit the file had one page. */
+/* Whether the journal would undo the commit that made the tables. It would if the file had one page before the commit.
+ */
 static bool was_being_filled (const struct database *d)
 {
     char path[PATH_MAX];
@@ -499,13 +514,13 @@ static bool was_being_filled (const struct database *d)
     return state_peek (path, PAGES_OFFSET) == 1;
 }
 
-/* The application id is written together with the tables. */
+/* Whether the file has tables: the application id is written together with them. */
 static bool is_filled (const struct database *d)
 {
     return state_peek (d->path, STATE_ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
 }
 
-/* Find out which instance the folder belongs to, and whether the file existed before. */
+/* Find out which instance the folder belongs to, and whether the store is in the instance's list. */
 static int look_at_folder (struct database *d, idt_error_t *errp)
 {
     const struct state_store *store;
@@ -530,7 +545,7 @@ static int look_at_file (struct database *d, idt_error_t *errp)
         return 0;
     if (there && (d->listed || !d->instance[0]))
         return database_damaged (d, "it is empty", errp);
-    d->made = there || errno == ENOENT; /* an empty file that is not listed: a crash during its creation left it */
+    d->made = there || errno == ENOENT; /* an empty file that is not listed was left by a crash while it was made */
     if (!d->made || !d->listed || d->kind->anew)
         return 0;
     return state_missing (d->dir, d->kind->name, d->instance, errp);
@@ -565,8 +580,8 @@ static int check_owners (struct database *d, idt_error_t *errp)
     return 0;
 }
 
-/* Remove the permissions of other users: a user who may read the file could keep it locked, and see stored data. Files
- * beside it get its permissions.
+/* Remove the permissions of other users. A user who may read the file could keep it locked, and could see stored data.
+ * SQLite gives the files beside the database the same permissions.
  */
 static int keep_private (const struct database *d, idt_error_t *errp)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state.c - what is in a state folder: read a store from outside, check that all stores are there and no others
+/* state.c - what is in a state folder: read a store from outside, and check that the folder has all of its stores and
+ * no others
  *
  * A store is read without a lock, and without playing back a log or journal beside it. Some bytes are read without
- * SQLite (sqlite.org/fileformat.html). For the mark SQLite opens the file as immutable; the mark never changes, and is
- * in the file itself before the file is listed. A file that a crash left half written may look damaged when it is read
- * this way; its application id then says whether it is a file of idtree.
+ * SQLite (sqlite.org/fileformat.html). For the mark SQLite opens the file as immutable. That is correct, because the
+ * mark never changes, and is in the file itself before the store is listed. A file that a crash left half written may
+ * look damaged when it is read in this way. Its application id then says whether it is a file of idtree.
  */
 #define _GNU_SOURCE
 
@@ -29,8 +30,8 @@
 /* A log has a head, then frames. A frame has a head and a page. */
 #define LOG_HEAD 32
 #define LOG_PAGE_SIZE_OFFSET 8
-#define FRAME_HEAD 24   /* begins with the number of the page */
-#define FRAMES_MAX 4096 /* that are read: the first commit made the tables, and the id */
+#define FRAME_HEAD 24   /* bytes; the first four are the number of the page */
+#define FRAMES_MAX 4096 /* maximum number of frames that are read: the first commit made the tables and the id */
 
 static uint32_t read_u32 (int fd, off_t offset)
 {
@@ -78,7 +79,7 @@ bool state_is_torn (const char *path)
     return torn;
 }
 
-/* The application id of the first copy of page 1 in the log that has one. */
+/* The application id in the log: that of the first copy of page 1 that has one. */
 static uint32_t find_id (int fd)
 {
     off_t frame = FRAME_HEAD + (off_t)read_u32 (fd, LOG_PAGE_SIZE_OFFSET), at = LOG_HEAD;
@@ -90,7 +91,9 @@ static uint32_t find_id (int fd)
     return id;
 }
 
-/* The application id of the file, or, if the file has none, the one in the log beside it; 0: none. */
+/* The application id of the file. If the file has none, the application id in the log beside the file; 0: neither has
+ * one.
+ */
 static uint32_t application_id (const char *path)
 {
     uint32_t id = state_peek (path, STATE_ID_OFFSET);
@@ -106,7 +109,7 @@ static uint32_t application_id (const char *path)
 
 #define OURS 0x696474 /* "idt", the first three bytes of our application ids */
 
-/* Make a URI: SQLite decodes %XX in it. */
+/* Make a URI. '%', '?' and '#' are written as %XX, which SQLite decodes. */
 static char *make_uri (const char *path)
 {
     size_t size = 3 * strlen (path) + sizeof ("file:?immutable=1"), n;
@@ -149,7 +152,9 @@ static bool has_tables (sqlite3 *db)
     return some;
 }
 
-/* For a damaged file the application id alone decides. */
+/* Whether the file is a file of idtree that has tables. If a log or journal lies beside the file, it may be damaged,
+ * and its application id alone decides.
+ */
 static bool is_ours (sqlite3 *db, const char *path)
 {
     return application_id (path) >> 8 == OURS && (has_tables (db) || state_is_torn (path));
@@ -245,7 +250,7 @@ static int check_found (const char *dir, const char *name, void *arg, idt_error_
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     bool ours = state_read_mark (path, uuid);
     if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked) || state_is_torn (path))))
-        return 0; /* the open of this store reports other problems */
+        return 0; /* opening this store reports other problems */
     return errsetf (
         errp, STATE_REFUSED,
         "%s: of %s%s, but the folder is of the instance %s (%s): put back what belongs to it, and this aside", path,
@@ -269,7 +274,7 @@ static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t 
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     if (!state_read_mark (path, uuid) && strcmp (name, STATE_HORIZON_STORE) != 0)
-        return 0; /* the open of this store reports what is wrong */
+        return 0; /* opening this store reports what is wrong with it */
     if (uuid[0])
         return state_orphaned (path, uuid, errp);
     if (state_list_store (fresh, name, true) < 0)

@@ -3,20 +3,20 @@
 
 /* statefile.c - the file 'instance', which says which instance a folder belongs to
  *
- * Lines of a word and its value, in this order:
+ * Each line is a word and its value. The lines are in this order:
  *
  *   idtree-state 1
  *   uuid     lower case
  *   name     state_name_is_good ()
- *   epoch    a date; left out: fluid.sqlite has it
+ *   epoch    a date; if this line is missing, only fluid.sqlite has the epoch
  *   created  a date
- *   store    a name; any number of them; the store is not empty, and is marked with the UUID
- *   unmarked a name; like store, before the store has its mark
  *   below    a date: only in a memory file
+ *   store    a name; any number of lines; the store is not empty, and is marked with the UUID
+ *   unmarked a name; like store, but the store does not have its mark yet
  *   sum      16 digits: of all bytes before this line
  *
- * The file is good if and only if (1) the first line is as above, (2) there are uuid, name and created, (3) no word is
- * unknown, and (4) the sum is right and is the last line.
+ * The file is good if and only if (1) its first line is the one above, (2) it has uuid, name and created, (3) no word
+ * is unknown, and (4) sum is right and is the last line.
  */
 #define _GNU_SOURCE
 
@@ -38,7 +38,7 @@
 
 #define NAME "instance"
 #define LOCK_NAME "instance.lock"
-#define LOCK_WAIT_MS 10000 /* for the lock: other processes of the owner rewrite the file faster */
+#define LOCK_WAIT_MS 10000 /* time to get the lock: other processes of the owner need less time to rewrite the file */
 #define HEAD "idtree-state 1\n"
 #define SUM_LINE 21 /* bytes: "sum ", 16 digits, a line's end */
 
@@ -145,7 +145,7 @@ static bool has_good_sum (const char *text, size_t len)
     return strcmp (text + len - SUM_LINE, line) == 0;
 }
 
-/* Cuts 'text' into its lines. */
+/* Read the lines of 'text', which is cut into these lines. Returns whether the file is good. */
 static bool decode (struct statefile *s, char *text, size_t len)
 {
     char *save = NULL;
@@ -172,8 +172,8 @@ static int fail (const char *dir, const char *name, idt_error_t *errp)
     return errprintf (errp, "%s/%s: %s", dir, name, strerror (errno));
 }
 
-/* If the sticky bit of a folder is set, other users may add files. Only a file of this user or of root is trusted; root
- * also trusts a file of the folder's owner.
+/* Whether a file of 'owner' is trusted. If the sticky bit of a folder is set, other users may add files. So only a file
+ * of this user or of root is trusted. Root also trusts a file of the folder's owner.
  */
 static bool is_trusted (uid_t owner, int dirfd)
 {
@@ -222,7 +222,9 @@ static int write_new (int dirfd, const char *name, const char *text)
     return rc;
 }
 
-/* Make a name refer to a complete file, or leave it as it is. */
+/* Write a complete file with this name. After a failure or a crash the name refers to the new file, or to what it
+ * referred to before.
+ */
 static int put (int dirfd, const char *name, const char *text, enum state_write how)
 {
     char temporary[STATE_NAME_SIZE + 16];
@@ -325,7 +327,7 @@ void state_remove (const char *dir)
     remove_file (dir, NAME);
 }
 
-/* Change the list in 's' in place. Returns 1, 0 if nothing changes, or -1 with errno set. */
+/* Change the list in 's'. Returns 1 if it has changed, 0 if nothing needs to be changed, or -1 with errno set. */
 typedef int (*change_f) (struct statefile *s, const char *name);
 
 static int add (struct statefile *s, const char *name)
@@ -369,8 +371,8 @@ static int rewrite (const char *dir, const char *name, change_f change, idt_erro
     return state_write_text (dir, NAME, text, STATE_REPLACE, errp);
 }
 
-/* Lock, read, change and write the list. If nothing changes, neither the file nor the lock is written, so that a broker
- * can start on a full disk.
+/* Lock, read, change and write the list. If nothing needs to be changed, neither the lock file nor the list is written,
+ * so that a broker can start on a full disk.
  */
 static int change_list (const char *dir, const char *name, change_f change, idt_error_t *errp)
 {
@@ -398,8 +400,8 @@ int state_drop_store (const char *dir, const char *name, idt_error_t *errp)
 
 /* --- where a folder lies ----------------------------------------------------------------------------- */
 
-/* File systems on which a lock of this host may not hold for other hosts, and a commit may be lost in a crash.  The
- * numbers are from statfs (2); those that are not in linux/magic.h come from the sources of the file systems.
+/* File systems on which other hosts may not see a lock of this host, or on which a crash may lose a commit. The numbers
+ * are from statfs (2). Numbers that are not in linux/magic.h come from the sources of the file systems.
  */
 static const struct {
     unsigned long type;

@@ -17,8 +17,8 @@
 
 #define STACK_USUAL (8u << 20)
 #define STACK_LEAST (256u << 10)
-#define THREAD_STACK (2u << 20)       /* used if the limit gives threads less than half of it, */
-#define THREAD_STACK_MOST (64u << 20) /* or so much that a few threads fill the address space */
+#define THREAD_STACK (2u << 20)       /* bytes; new threads get it if the limit gives less than half of it, */
+#define THREAD_STACK_MOST (64u << 20) /* or more than this: a few such threads would fill the address space */
 
 static int open_stdfds (idt_error_t *errp)
 {
@@ -28,7 +28,9 @@ static int open_stdfds (idt_error_t *errp)
     return 0;
 }
 
-/* Change the mask in one step, so that no blocked signal is delivered in between. */
+/* Block the signals in 'blocked' and unblock all others. It is one step, so that no blocked signal is delivered in
+ * between.
+ */
 static void block_only (const int *blocked)
 {
     sigset_t set;
@@ -51,7 +53,9 @@ static void set_umask (void)
     umask (umask (0077) & 0077);
 }
 
-/* The stack of the main thread may grow up to the soft limit that applies at the time of growth. */
+/* Raise the soft limit of the stack. It still has an effect, because the stack of the main thread may grow up to the
+ * soft limit that applies when it grows.
+ */
 static int set_stack (idt_error_t *errp)
 {
     struct rlimit r;
@@ -66,7 +70,7 @@ static int set_stack (idt_error_t *errp)
                     (unsigned long long)r.rlim_cur >> 10, STACK_LEAST >> 10);
 }
 
-/* Set the default stack size of new threads, which the C library takes from the limit at the start of the process. */
+/* Set the stack size of new threads. The C library has taken the default from the limit when the process started. */
 static void set_thread_stacks (void)
 {
     pthread_attr_t attr;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private_dir.c - folders that only their owner can write to, and what is in them: locks, listening sockets */
+/* private_dir.c - folders that only their owner can write to, and two things in such folders: locks, listening sockets
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
-/* Like lstat (2), which would follow a link whose name ends with a slash. */
+/* Like lstat (2) for 'path' without slashes at its end. With such a slash lstat () would follow a link. */
 static int stat_itself (const char *path, struct stat *st)
 {
     char name[PATH_MAX];
@@ -76,7 +77,9 @@ static int path_of_lock (const char *dir, const char *name, char path[PATH_MAX],
     return errsetf (errp, ENAMETOOLONG, "%s/%s: %s", dir, name, strerror (ENAMETOOLONG));
 }
 
-/* Whether the lock file belongs to this user, or to a superuser who works on the folder of this user. */
+/* Whether only this user, or root, can open the lock file. Root trusts the lock file of any user, because it may work
+ * on a folder of that user.
+ */
 static bool is_private (int fd)
 {
     struct stat st;
@@ -133,7 +136,7 @@ void private_unlock (int fd, const char *dir, const char *name)
     int saved_errno = errno;
 
     if (path_of_lock (dir, name, path, NULL) == 0 && is_at (fd, path))
-        unlink (path); /* while it is locked, so that no other process has its own file there yet */
+        unlink (path); /* still locked, so that no other process has its own file at the path yet */
     close (fd);
     errno = saved_errno;
 }
@@ -177,8 +180,8 @@ static int lock_socket (struct socket_lock *lock, const char *path, idt_error_t 
     return lock->fd < 0 ? -1 : 0;
 }
 
-/* Whether a process listens at the address. A stopped process accepts no connection, and connect () blocks if its
- * backlog is full.
+/* Whether a process listens at the address. The socket is non-blocking, because a stopped process accepts no
+ * connection, and connect () would block if its backlog is full.
  */
 static bool is_served (const struct sockaddr_un *addr, int type)
 {
@@ -208,7 +211,9 @@ bool listener_is_served (const char *path, int type)
     return set_address (&addr, path) == 0 && is_served (&addr, type);
 }
 
-/* The caller holds the lock, so a socket that refuses connections has no owner. */
+/* Remove a socket file that no process listens at. The caller holds the lock, so no process is about to listen at a
+ * socket that refuses connections.
+ */
 static int remove_left (const struct sockaddr_un *addr, int type, idt_error_t *errp)
 {
     const char *path = addr->sun_path;
@@ -235,12 +240,12 @@ static int bind_it (struct listener *l, const struct sockaddr_un *addr, int type
     return (l->path = strdup (addr->sun_path)) ? 0 : errprintf (errp, "%s: out of memory", addr->sun_path);
 }
 
-/* The caller holds the lock, or could not get it. */
+/* Close the listener, if the caller holds the lock or could not get it. */
 static void close_it (struct listener *l, const char *path)
 {
     int saved_errno = errno;
 
-    listener_remove (&l->place, path); /* before close (): a client that is refused then finds no socket */
+    listener_remove (&l->place, path); /* before close (), so that a client that is refused finds no socket */
     if (l->fd >= 0)
         close (l->fd);
     free (l->path);
@@ -268,7 +273,7 @@ int listener_open (struct listener *l, const char *path, int type, int backlog, 
     return rc;
 }
 
-/* Takes the lock, because another process may be about to bind its own socket to the path. */
+/* Close the listener under the lock, because another process may be about to bind its own socket to the path. */
 void listener_close (struct listener *l)
 {
     int saved_errno = errno;

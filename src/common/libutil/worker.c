@@ -25,9 +25,9 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_cond_t ended;
-    /* under lock: */
+    /* the members below are protected by 'lock' */
     bool has_ended;
-    void (*over) (void *arg); /* set when worker_leave () gave up waiting */
+    void (*over) (void *arg); /* set when worker_leave () stopped waiting */
     void *object;             /* the shared object with the code of this thread, never unloaded */
     enum task task;
     int errnum;
@@ -43,7 +43,7 @@ static void do_work (struct worker *w)
     pthread_mutex_lock (&w->lock);
     w->why = why;
     w->errnum = errnum;
-    if (w->task == TASK_WORK) { /* otherwise the thread ends */
+    if (w->task == TASK_WORK) { /* otherwise the task is TASK_END */
         w->task = errnum ? TASK_FAILED : TASK_DONE;
         eventfd_write (w->fd, 1);
     }
@@ -93,7 +93,7 @@ static void set_task (struct worker *w, enum task task)
     pthread_mutex_unlock (&w->lock);
 }
 
-/* Block all signals in the thread: they are handled by the process's other threads. */
+/* Start the thread with all signals blocked, so that other threads of the process handle them. */
 static int start_thread (struct worker *w)
 {
     sigset_t all, saved;
@@ -147,7 +147,7 @@ static struct timespec in_ms (unsigned ms)
     return at;
 }
 
-/* Keep the shared object that contains this code (it may be a module's) loaded for good. */
+/* Make sure that the shared object that contains this code is never unloaded. It may be a module. */
 static void stay_loaded (struct worker *w)
 {
     static const char ours;

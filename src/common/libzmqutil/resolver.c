@@ -19,14 +19,16 @@
 
 #define SCHEME "tcp://"
 #define HOST_SIZE 256
-#define NUMBERS_MAX 8 /* addresses of a name that are tried */
+#define NUMBERS_MAX 8 /* maximum number of addresses of a name that are tried */
 
 struct numbers {
     size_t n;
     char text[NUMBERS_MAX][RESOLVER_TEXT];
 };
 
-/* One lookup and its result. The worker's thread owns it until it has ended or is left. */
+/* One lookup and its result. The worker's thread owns it until the lookup has ended. If the resolver leaves the lookup
+ * before that, the thread frees it.
+ */
 struct lookup {
     struct worker *worker;
     char host[HOST_SIZE];
@@ -37,7 +39,7 @@ struct resolver {
     char host[HOST_SIZE];          /* the name that 'found' belongs to */
     struct numbers found;          /* empty: not known yet */
     size_t at;                     /* index in 'found' of the address that is returned */
-    size_t tried;                  /* addresses that failed in this round */
+    size_t tried;                  /* number of addresses that failed in this round */
     char endpoint[HOST_SIZE + 32]; /* the endpoint that was returned last */
     idt_error_t why;               /* why the last lookup failed */
     struct lookup *lookup;         /* NULL: no lookup is running */
@@ -49,7 +51,7 @@ struct resolver *resolver_create (void)
     return calloc (1, sizeof (struct resolver));
 }
 
-/* A lookup cannot be cancelled: one that has not ended is left to its thread, which frees it. */
+/* Drop a lookup. It cannot be cancelled, so a lookup that has not ended is left to its thread, which frees it. */
 static void drop_lookup (struct resolver *a)
 {
     if (a->lookup && worker_leave (a->lookup->worker, 0, free))
@@ -67,8 +69,9 @@ void resolver_destroy (struct resolver *a)
 
 /* --- asking -------------------------------------------------------------------------------------- */
 
-/* Runs in a thread of this object, not in getaddrinfo_a (): libc's thread is unknown to ThreadSanitizer, and modules of
- * the name service would run in it with libc's stack size.
+/* Find the addresses of a name. This function runs in a thread of this object. getaddrinfo_a () is not used, because
+ * ThreadSanitizer does not know libc's thread, and modules of the name service would run in that thread with libc's
+ * stack size.
  */
 static int find (void *arg, idt_error_t *errp)
 {
@@ -101,7 +104,7 @@ static void ask (struct resolver *a)
     a->lookup = l;
 }
 
-/* Keep using the current address if the name still has it. */
+/* Take the addresses that a lookup found. If the current address is among them, it stays the current one. */
 static void take_numbers (struct resolver *a, const struct numbers *found)
 {
     size_t at = 0;
@@ -138,7 +141,7 @@ static void set_host (struct resolver *a, const char *host)
     a->asked_ms = 0;
 }
 
-/* Copy the host of an endpoint to 'host'; '*port' is then the colon behind it. Returns false if the endpoint has no
+/* Copy the host of an endpoint to 'host', and set '*port' to the colon behind it. Returns false if the endpoint has no
  * host.
  */
 static bool split (const char *endpoint, char host[HOST_SIZE], const char **port)

@@ -17,7 +17,7 @@
 
 struct zwatcher {
     struct zpoll *zp;
-    struct zwatcher *next; /* in the dirty list */
+    struct zwatcher *next; /* next watcher in the dirty list */
     void *sock;
     idt_watcher_t *w;
     zwatcher_f cb;
@@ -27,9 +27,9 @@ struct zwatcher {
 
 struct zpoll {
     idt_reactor_t *reactor;
-    struct zwatcher *dirty;   /* to be served in the next turn */
-    struct zwatcher *serving; /* the rest of this turn */
-    struct zwatcher *current; /* NULL if its callback destroyed it */
+    struct zwatcher *dirty;   /* watchers to be served in the next turn */
+    struct zwatcher *serving; /* watchers still to be served in this turn */
+    struct zwatcher *current; /* the watcher that is served; NULL if its callback destroyed it */
     void (*wake) (void *arg); /* NULL: no wake-up is needed */
     void *arg;
 };
@@ -72,8 +72,8 @@ void zwatcher_wake (struct zwatcher *zs)
         zs->zp->wake (zs->zp->arg);
 }
 
-/* Call the callback while it receives messages, within the budget. Returns the socket if it may have more, otherwise
- * NULL.
+/* Call the callback until it receives no message, at most ZWATCHER_BUDGET times. Returns the watcher if it may have
+ * more messages, otherwise NULL.
  */
 static struct zwatcher *serve (struct zpoll *zp, struct zwatcher *zs)
 {
@@ -195,7 +195,8 @@ int zwatcher_set (struct zwatcher *zs, int option, int value)
 
 /* --- a monitor: events on the connections of a socket ---------------------------------------- */
 
-/* An event is two frames: u16 event and u32 value in host byte order, then the endpoint's address.
+/* An event is two frames. The first has a u16 event and a u32 value in host byte order, the second the endpoint's
+ * address.
  */
 
 struct monitor {
@@ -203,7 +204,7 @@ struct monitor {
     struct zwatcher *zs;
     monitor_f cb;
     void *arg;
-    bool *destroyed; /* set during a callback: monitor_destroy () stores true there */
+    bool *destroyed; /* set while the callback runs: monitor_destroy () then stores true there */
 };
 
 /* Pass one event to the callback. Returns whether there was an event and the monitor still exists. */
@@ -251,11 +252,11 @@ struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int eve
     m->watched = sock;
     m->cb = cb;
     m->arg = arg;
-    /* ZeroMQ releases a name some time after its socket is closed, so a name made of the address alone may still be in
-     * use.
+    /* The name contains the time, because ZeroMQ releases a name some time after its socket is closed. A name made of
+     * the address alone might still be in use.
      */
     snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p-%ju", (void *)m, (uintmax_t)clock_ns (CLOCK_MONOTONIC));
-    /* No limit: ZeroMQ's thread must never wait until this thread reads its events. */
+    /* No limit, because ZeroMQ's thread must never wait until this thread reads its events. */
     if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(m->zs = zwatcher_create (zp, ctx, ZMQ_PAIR, monitor_cb, m))
         || zwatcher_set (m->zs, ZMQ_RCVHWM, 0) < 0 || zmq_connect (zwatcher_socket (m->zs), endpoint) < 0) {
         monitor_destroy (m);

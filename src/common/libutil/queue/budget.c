@@ -17,7 +17,7 @@ void budget_init (struct budget *a, struct budget_pool *pool, uint64_t max_items
                           .patience_us = patience_us };
 }
 
-/* The limit after the valve has opened 'times' times. */
+/* The limit after the valve has doubled it 'times' times. */
 static uint64_t widen (uint64_t limit, unsigned times)
 {
     return limit > BUDGET_NO_LIMIT >> times ? BUDGET_NO_LIMIT : limit << times;

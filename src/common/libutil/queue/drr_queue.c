@@ -3,9 +3,9 @@
 
 /* drr_queue.c - a queue that serves its flows in turns
  *
- * A listed flow is ready. The queue serves the first flow of the round while its credit is above 0; an item may take
- * the credit below 0. The flow then moves to the end of the round and gets a quantum, which the listed flows of a group
- * that have items share.
+ * A flow that is in a list ("listed") is ready. The queue serves the first flow of the round while the flow's credit is
+ * above 0; an item may take the credit below 0. Then the flow gets a quantum and moves to the end of the round. The
+ * listed flows of a group that have items share one quantum.
  *
  * A flow is a newcomer if neither it nor another flow of its group was listed. Newcomers are served before the round,
  * for one quantum (as in fq_codel). When the last item of a flow is served while other flows wait, the flow stays in
@@ -40,15 +40,15 @@ struct flow_group {
 };
 
 struct flow {
-    struct flow *next; /* in its hash bucket */
+    struct flow *next; /* next flow in the same hash bucket */
     uint64_t key;
     int64_t credit;
-    struct flow_group *group; /* NULL: no group */
-    struct budget account;    /* used if it has no group */
+    struct flow_group *group; /* NULL: the flow has no group */
+    struct budget account;    /* used if the flow has no group */
     STAILQ_HEAD (, item) items;
     TAILQ_ENTRY (flow) link; /* in its list */
     size_t nitems;
-    unsigned forced; /* forced items */
+    unsigned forced; /* number of forced items */
     bool ready;
     enum { LIST_NONE, LIST_NEW, LIST_ROUND } list;
 };
@@ -61,7 +61,7 @@ struct drr_queue {
     uint32_t quantum;
     struct budget_pool pool;
     struct flow_list newcomers, round;
-    size_t waiting;                  /* listed flows with items */
+    size_t waiting;                  /* number of listed flows with items */
     LIST_HEAD (, flow_group) groups; /* groups that have flows */
     struct freelist flows, items, spare_groups;
 };
@@ -117,7 +117,7 @@ static uint64_t group_key (const struct flow *f)
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-/* The amount that a flow is served in its turn. */
+/* The amount that a flow is served in one turn. */
 static int64_t share (const struct drr_queue *t, const struct flow *f)
 {
     uint32_t n = f->group && f->group->waiting > 1 ? f->group->waiting : 1;
@@ -125,7 +125,7 @@ static int64_t share (const struct drr_queue *t, const struct flow *f)
     return t->quantum > n ? t->quantum / n : 1;
 }
 
-/* Count a listed flow that gets its first item ('n' 1) or loses its last one (-1). */
+/* Count a listed flow that got its first item ('n' is 1), or that lost its last one ('n' is -1). */
 static void count_waiting (struct drr_queue *t, struct flow *f, int n)
 {
     assert (f->list != LIST_NONE && (n > 0 || t->waiting > 0));
@@ -139,7 +139,7 @@ static struct flow_list *list_of (struct drr_queue *t, const struct flow *f)
     return f->list == LIST_NEW ? &t->newcomers : &t->round;
 }
 
-/* List a flow that has items. */
+/* Put a flow that has items into a list. */
 static void enter_list (struct drr_queue *t, struct flow *f, bool is_new)
 {
     f->list = is_new && (!f->group || f->group->listed == 0) ? LIST_NEW : LIST_ROUND;
@@ -184,7 +184,7 @@ static struct flow *find (const struct drr_queue *t, uint64_t key)
     return f;
 }
 
-/* If memory is short, the table keeps its size and the chains become longer. */
+/* Double the table. If memory is short, the table keeps its size and the chains become longer. */
 static void grow (struct drr_queue *t)
 {
     struct flow **old = t->buckets;
@@ -223,7 +223,7 @@ static struct flow *find_or_add (struct drr_queue *t, uint64_t key)
     return f;
 }
 
-/* Free a flow without items and without state to keep. */
+/* Free a flow, unless it has items, is not ready, or is listed. */
 static void forget_idle (struct drr_queue *t, struct flow *f)
 {
     struct flow **link = bucket_of (t, f->key);
@@ -240,7 +240,7 @@ static void forget_idle (struct drr_queue *t, struct flow *f)
 
 /* --- items ----------------------------------------------------------------------------------- */
 
-/* An idle flow got an item. */
+/* Make a flow wait that had no items and got one. */
 static void begins_to_wait (struct drr_queue *t, struct flow *f)
 {
     if (f->list != LIST_NONE) {
@@ -251,7 +251,9 @@ static void begins_to_wait (struct drr_queue *t, struct flow *f)
     f->credit = share (t, f);
 }
 
-/* An idle flow of the round that changes its group is treated like a new flow. */
+/* Take a flow without items out of the round and out of its group, because its next item is of another group. Then the
+ * flow is treated like a new flow.
+ */
 static void change_group (struct drr_queue *t, struct flow *f)
 {
     leave_list (t, f);
@@ -327,14 +329,14 @@ static struct flow *first (const struct drr_queue *t)
     return f ? f : TAILQ_FIRST (&t->round);
 }
 
-/* The turn of a flow without items has passed. */
+/* End the turn of a flow without items. */
 static void end_idle (struct drr_queue *t, struct flow *f)
 {
     leave_list (t, f);
     forget_idle (t, f);
 }
 
-/* Find the flow whose turn it is. A flow that waits alone owes no credit. */
+/* Find the flow whose turn it is. If only one flow waits, it gets a full quantum, whatever its credit was. */
 static struct flow *turn (struct drr_queue *t)
 {
     struct flow *f = NULL;
@@ -354,8 +356,8 @@ static struct flow *turn (struct drr_queue *t)
     return t->waiting > 0 ? f : NULL;
 }
 
-/* A flow lost its last item. If no other flow waits, its turn has passed, and so have the turns of all flows without
- * items.
+/* Handle a flow whose last item was taken. If no other flow waits, its turn has passed, and so have the turns of all
+ * flows without items.
  */
 static void ends_waiting (struct drr_queue *t, struct flow *f)
 {
@@ -396,7 +398,9 @@ void drr_queue_ready (struct drr_queue *t, uint64_t key, bool ready)
 
 /* --- forgetting ------------------------------------------------------------------------------ */
 
-/* Removes the items first, because the callback may use the queue. */
+/* Drop a flow with its items. The items are removed before the callback is called, because the callback may use the
+ * queue.
+ */
 static void drop (struct drr_queue *t, struct flow *f, drr_queue_f cb, void *arg)
 {
     STAILQ_HEAD (, item) items = STAILQ_HEAD_INITIALIZER (items);
