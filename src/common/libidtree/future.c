@@ -3,8 +3,9 @@
 
 /* future.c - results of requests, pending or available, and the matchtags by which responses find them
  *
- * A future is fulfilled ('ready') by a response or by an error. While 'tag' is not 0 more responses may arrive.
- * Responses that arrive before a streaming future is reset wait in 'later'; an error 'later_errnum' comes after them.
+ * A future is fulfilled ('ready') by a response or by an error. While 'tag' is not 0, more responses may arrive.
+ * Responses that arrive before a streaming future is reset wait in 'later'. An error that follows them is in
+ * 'later_errnum'.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,9 +20,10 @@
 
 /* --- matchtags ------------------------------------------------------------------------------- */
 
-/* Open addressing with linear probing; the table is at most half full. Tags are given in sequence, and Fibonacci
- * hashing spreads their home slots evenly. Adjacent home slots would form one long run, which each removal must walk.
- * There are no tombstones: a removal moves back the entries that the gap would separate from their home slots.
+/* The table uses open addressing with linear probing, and is at most half full. Tags are given in sequence. Fibonacci
+ * hashing spreads their home slots evenly; without it adjacent home slots would form one long run, and each removal
+ * must walk to the end of a run. There are no tombstones: a removal moves back the entries that the gap would separate
+ * from their home slots.
  */
 static size_t home_of (const struct matchtag_table *t, uint32_t tag)
 {
@@ -86,7 +88,7 @@ void matchtag_table_remove (struct matchtag_table *t, uint32_t tag)
     assert (t->slots[gap].tag == tag);
     for (size_t i = (gap + 1) & mask; t->slots[i].tag != 0; i = (i + 1) & mask) {
         if (((i - home_of (t, t->slots[i].tag)) & mask) < ((i - gap) & mask))
-            continue; /* its home slot comes after the gap */
+            continue; /* the home slot of this entry comes after the gap */
         t->slots[gap] = t->slots[i];
         gap = i;
     }
@@ -151,8 +153,8 @@ static void unlist (idt_future_t *f)
 
 void future_run_ready (idt_t *h)
 {
-    /* Run only the callbacks of futures that are ready now: a callback that makes another ready future must not keep
-     * this loop running forever.
+    /* Run only the callbacks of the futures that are ready at the start. If a callback makes another future ready, that
+     * future waits for the next turn, so that this loop ends.
      */
     for (unsigned n = h->ready_count; n > 0 && h->ready_count > 0; n--) {
         idt_future_t *f = TAILQ_FIRST (&h->ready);
@@ -161,7 +163,7 @@ void future_run_ready (idt_t *h)
     }
 }
 
-/* The error number of a response. A value that is not an errno must not become 0 or negative here. */
+/* The error number of a response, as an errno. A number that does not fit becomes EPROTO, never 0 or negative. */
 static int response_errnum (const idt_msg_t *response)
 {
     uint32_t errnum = idt_msg_errnum (response);
@@ -312,7 +314,7 @@ int idt_future_errnum (const idt_future_t *f)
 
 const char *idt_future_error (const idt_future_t *f)
 {
-    int saved_errno = errno; /* a response without a text is not an error here */
+    int saved_errno = errno; /* a response may have no text */
     const char *text = f->response ? idt_msg_string (f->response) : NULL;
 
     errno = saved_errno;

@@ -3,11 +3,11 @@
 
 /* generate.c - FLUIDs for a program: made from a shared page, prefetched, or requested by message (fluid.block)
  *
- * Ids increase from call to call, because
- * 1. each request requires ids above all that were received before, and the broker answers requests in their order;
- * 2. while asynchronous requests are unanswered, the page is not used;
- * 3. a request for other ids cancels the request for more to prefetch, and ids that were made another way, or may have
- *    been, discard the prefetched ones, which are below them.
+ * Ids increase from call to call, for three reasons:
+ * 1. Each request requires ids above all ids that were received before, and the broker answers requests in their order.
+ * 2. While asynchronous requests are unanswered, the page is not used.
+ * 3. Prefetched ids are discarded when ids above them were made from the page or requested. A request for other ids
+ *    also cancels the request that is to refill the prefetched ids.
  */
 #include "config.h"
 
@@ -26,19 +26,19 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define PAGE_MOST FLUID_PER_MS /* ids of one call; larger calls go to the broker, which shares ids fairly */
-#define RETRY_US 1000000       /* microseconds to wait after a refusal */
+#define PAGE_MOST FLUID_PER_MS /* most ids of one call; larger calls go to the broker, which shares ids fairly */
+#define RETRY_US 1000000       /* microseconds to wait before the page is requested again */
 #define PATIENCE_US 5000000    /* microseconds after which an unanswered request for the page is given up */
 
 struct prefetch {
     struct id_block block;
-    idt_future_t *f;  /* the request for more; NULL: none */
-    uint32_t *parent; /* points to 1, but to 0 in a forked child */
+    idt_future_t *f;  /* the request that refills the prefetched ids; NULL: none */
+    uint32_t *parent; /* points to 1; the kernel changes it to 0 in a forked child */
 };
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-/* Write the ids of a valid response. Returns the last one. */
+/* Write the ids of a valid response to 'ids'. Returns the last id. */
 static fluid_t expand (const uint8_t *p, size_t size, fluid_t *ids)
 {
     for (const uint8_t *end = p + size; p < end; p += BLOCK_RUN_SIZE) {
@@ -55,8 +55,8 @@ static void raise_last (idt_t *h, fluid_t last)
         h->ids.last = last;
 }
 
-/* The ids of a response that has arrived count even if the caller has not read it: from now on requested ids must be
- * above them, since another broker may serve the next request.
+/* A request has ended. The ids of its response count even if the caller has not read them: ids that are requested from
+ * now on must be above them. The broker alone does not ensure this, since another broker may serve the next request.
  */
 static void request_ended (idt_future_t *f)
 {
@@ -73,7 +73,7 @@ static void request_ended (idt_future_t *f)
     raise_last (f->h, run.first + (run.n - 1));
 }
 
-/* As idt_fluid_generate_async (), but keeps the prefetched ids. */
+/* Like idt_fluid_generate_async (), but does not discard the prefetched ids. */
 static idt_future_t *ask (idt_t *h, uint32_t n)
 {
     uint8_t request[BLOCK_REQUEST_SIZE];
@@ -101,8 +101,8 @@ static void learned (idt_future_t *f)
     json_decref (o);
 }
 
-/* The broker made ids, so it has joined an instance; ask it for the instance's UUID, once for each connection, if that
- * is unknown.
+/* Request the instance's UUID if it is unknown, once for each connection. The broker knows it now: the broker made ids,
+ * so it has joined an instance.
  */
 static void learn (idt_t *h)
 {
@@ -132,9 +132,9 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
 /* --- the page -------------------------------------------------------------------------------- */
 
 /* A client makes ids without a message from the page that its broker shares with it (idtree/page.h). The page is
- * requested together with the second request for ids, so that a program that needs one id has no overhead. No call
- * waits for it: it is used from the moment it arrives. It belongs to the broker of this connection and to this
- * instance. Without a page, or if the page has no ids, ids are requested by message.
+ * requested together with the second request for ids, so that a program that needs only one id has no overhead. No call
+ * waits for the page: the first call after it has arrived uses it. A page belongs to the broker of this connection, and
+ * must belong to this instance. Without a page, or if the page has no ids left, ids are requested by message.
  */
 static void page_drop (struct id_source *s)
 {
@@ -160,8 +160,8 @@ static void page_take (idt_t *h, uint64_t now_us)
         idt_page_close (page);
 }
 
-/* Ids are requested by message: try to attach to the broker's page, so that later ids need no message. Does not block;
- * keeps errno.
+/* Called when ids are requested by message: try to get the broker's page, so that later ids need no message. Does not
+ * block; keeps errno.
  */
 static void page_ask (idt_t *h)
 {
@@ -191,9 +191,9 @@ static void page_ask (idt_t *h)
     errno = saved_errno;
 }
 
-/* Store 'n' new ids in 'ids' without a message. Returns whether that was possible; if not, the content of 'ids' is
- * undefined. While asynchronous requests are unanswered, their ids must be below the ids of this call but do not exist
- * yet. So the page is not used then, and this call becomes a request, too.
+/* Make 'n' ids of the page in 'ids', without a message. Returns whether that was possible; if it was not, the content
+ * of 'ids' is undefined. The page is not used while asynchronous requests are unanswered. The ids of those requests do
+ * not exist yet and must be below the ids of this call, so this call must become a request, too.
  */
 static bool page_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
@@ -203,7 +203,7 @@ static bool page_generate (idt_t *h, uint32_t n, fluid_t *ids)
         return false;
     int saved_errno = errno, got = idt_page_generate (s->page, s->last, n, ids);
     if (got < 0 && errno == ESTALE) {
-        page_drop (s); /* the module may have been reloaded: request another page */
+        page_drop (s); /* the broker's module may have been reloaded: request another page */
         s->page_wait_us = 0;
     }
     if (got > 0)
@@ -214,9 +214,9 @@ static bool page_generate (idt_t *h, uint32_t n, fluid_t *ids)
 
 /* --- prefetching ----------------------------------------------------------------------------- */
 
-/* id_block.h decides which ids may be given out, and when to request how many more. There is no thread and no timer: a
- * call sends the request for more before it returns. The response stays in the socket, or the reactor reads it, until a
- * call needs the ids.
+/* id_block.h decides which ids may be given out, when to request more, and how many. There is no thread and no timer: a
+ * call sends the request for more ids before it returns. The response stays in the socket until a call needs its ids,
+ * unless the reactor reads it earlier.
  */
 static uint64_t now (void)
 {
@@ -251,7 +251,7 @@ static void fail (struct prefetch *p, int errnum)
     cancel (p);
 }
 
-/* Request more ids if it is time. */
+/* Request more ids to prefetch, if id_block.h says so. */
 static void renew (idt_t *h, uint64_t now_us)
 {
     struct prefetch *p = h->ids.prefetch;
@@ -267,8 +267,8 @@ static void renew (idt_t *h, uint64_t now_us)
     errno = saved_errno;
 }
 
-/* The request for more has ended. The loss of a connection does not count as a failure, since the next connection may
- * work.
+/* The request for more ids to prefetch has ended: take its result. The loss of a connection does not count as a
+ * failure, since the next connection may work.
  */
 static void receive (struct prefetch *p)
 {
@@ -282,8 +282,8 @@ static void receive (struct prefetch *p)
         fail (p, errno);
 }
 
-/* Wait for the request for more, if its ids will be enough for 'n'. Returns 1 if there may be more prefetched ids now,
- * 0 if not, or -1 with errno EINTR.
+/* If a request for more ids is in progress, and will bring enough ids for a call for 'n', wait for it. Returns 1 if
+ * there may be more prefetched ids now, 0 if not, or -1 with errno EINTR.
  */
 static int wait_for (struct prefetch *p, uint32_t n)
 {
@@ -301,7 +301,7 @@ static int wait_for (struct prefetch *p, uint32_t n)
     return 1;
 }
 
-/* Request 'n' ids that are not prefetched, and directly after them more to prefetch. */
+/* Request 'n' ids by message, and directly after that more ids to prefetch. */
 static int generate_now (idt_t *h, uint32_t n, fluid_t *ids)
 {
     struct prefetch *p = h->ids.prefetch;
@@ -319,7 +319,7 @@ static int generate_now (idt_t *h, uint32_t n, fluid_t *ids)
     return rc;
 }
 
-/* As idt_fluid_generate (), from prefetched ids. Only for a handle that prefetches. */
+/* Like idt_fluid_generate (), but takes prefetched ids. Only for a handle that prefetches. */
 static int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
     struct prefetch *p = h->ids.prefetch;
@@ -339,7 +339,8 @@ static int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids)
     return 0;
 }
 
-/* Ids above all that are prefetched or requested were requested: the prefetched ones are no longer given out. */
+/* Discard the prefetched ids and cancel the request that refills them, because ids above them were requested or made.
+ */
 static void prefetch_pass (idt_t *h)
 {
     if (!h->ids.prefetch)

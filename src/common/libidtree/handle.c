@@ -3,9 +3,9 @@
 
 /* handle.c - a connection to a broker: when messages are read, and in which order they are dispatched
  *
- * handle.h lists the rules. A turn handles the messages in the inbox, then messages that were read before; then it
- * reads once if the connection is readable. After BATCH messages other watchers run. Messages that callbacks send
- * during a turn are written at its end, with one system call.
+ * handle.h lists the rules. A turn handles the messages in the inbox first, then messages that were already read from
+ * the connection. Then it reads once if the connection is readable. After BATCH messages other watchers run. Messages
+ * that callbacks send during a turn are written at the end of the turn, with one system call.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define BATCH 64 /* messages of one turn */
+#define BATCH 64 /* maximum number of messages in one turn */
 #define LOST_EVENT "{\"stream\":\"\",\"from\":0,\"to\":0,\"reconnected\":true}"
 
 /* --- connection ----------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static bool has_output (idt_t *h)
     return h->transport->pending && h->transport->pending (h->impl);
 }
 
-/* Write what the connection accepts now. If output remains, watch for the connection to become writable. */
+/* Write as much as the connection accepts now. If output remains, watch for the connection to become writable. */
 static int flush_some (idt_t *h)
 {
     if (has_output (h) && h->transport->flush (h->impl) < 0)
@@ -42,7 +42,7 @@ static int flush_some (idt_t *h)
     return 0;
 }
 
-/* Fail the futures of earlier connections: those with a callback, or those without one. */
+/* Fail the futures of earlier connections: those with a callback if 'with_cb' is set, otherwise those without one. */
 static void fail_futures (idt_t *h, bool with_cb, int errnum)
 {
     size_t cursor = 0;
@@ -56,8 +56,8 @@ static void fail_futures (idt_t *h, bool with_cb, int errnum)
     }
 }
 
-/* The connection is lost, or no other one was found: requests that wait for it fail with 'errnum'. Futures with
- * callbacks fail only when the inbox is empty, since it may contain their response.
+/* End a connection that is lost, or a search that found no other connection. Requests that wait for the connection fail
+ * with 'errnum'. Futures with callbacks fail only when the inbox is empty, since the inbox may contain their responses.
  */
 static void end_connection (idt_t *h, int errnum)
 {
@@ -87,7 +87,7 @@ static void lose (idt_t *h, int errnum)
         (void)handle_seek (h);
 }
 
-/* The next message that was read before; NULL: no message is left, or the connection is lost. */
+/* The next message that was already read from the connection; NULL: no message is left, or the connection is lost. */
 static const idt_msg_t *take_message (idt_t *h)
 {
     if (h->lost || handle_is_inline (h))
@@ -98,14 +98,16 @@ static const idt_msg_t *take_message (idt_t *h)
     return msg;
 }
 
-/* Read once from the connection. */
+/* Read once from the connection into its buffer. */
 static void read_some (idt_t *h)
 {
     if (!h->lost && h->transport->fill && h->transport->fill (h->impl) < 0 && errno != EAGAIN)
         lose (h, errno);
 }
 
-/* Keep a message for the reactor. Returns 0, or -1 with errno ENOBUFS or ENOMEM: the caller still owns the message. */
+/* Keep a message for the reactor. Returns 0, or -1 with errno ENOBUFS or ENOMEM; in this case the caller still owns the
+ * message.
+ */
 static int keep (idt_t *h, const idt_msg_t *msg)
 {
     return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
@@ -160,7 +162,7 @@ static void tell_lost (idt_t *h)
         idt_reactor_stop_error (h->reactor, errnum);
 }
 
-/* Returns whether there may be more to do immediately. */
+/* Handle up to BATCH messages. Returns whether another turn must follow immediately. */
 static bool turn_messages (idt_t *h, bool readable)
 {
     for (int i = 0; i < BATCH; i++) {
@@ -215,7 +217,7 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- waiting without the reactor ------------------------------------------------------------ */
 
-/* Deliver a response to its future if that has no callback. Keep all other messages for the reactor. Unrefs 'msg'
+/* Deliver a response to its future if the future has no callback. Keep all other messages for the reactor. Unrefs 'msg'
  * unless it is kept.
  */
 static void put_aside_new (idt_t *h, const idt_msg_t *msg)
@@ -249,8 +251,8 @@ static int wait_io (idt_t *h, double deadline_ms)
     return 0;
 }
 
-/* Writing failed. Read what the broker sent before the loss, since responses may be among it; then the connection is
- * lost.
+/* A write has failed. Read what the broker sent before the loss, since responses may be among it. Then declare the
+ * connection lost.
  */
 static void find_lost (idt_t *h, int errnum)
 {
@@ -292,7 +294,7 @@ void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg)
     h->interrupt_arg = arg;
 }
 
-/* Wait for the connection, or for the next one. Returns 0, or -1 with errno set. */
+/* Wait once for the connection, or, if it is lost, for the next connection. Returns 0, or -1 with errno set. */
 static int wait_once (idt_t *h, double deadline_ms)
 {
     if (h->lost && !handle_is_sought (h))
@@ -335,7 +337,7 @@ int idt_flush (idt_t *h)
             return 0;
         if (wait_once (h, -1) < 0)
             return -1;
-        /* Read, too: a broker that cannot write its responses may stop reading our requests. */
+        /* Also read, because a broker that cannot write its responses may stop reading our requests. */
         const idt_msg_t *msg;
         while ((msg = take_message (h)))
             put_aside_new (h, msg);
@@ -384,7 +386,7 @@ static int watch (idt_t *h)
         (void)flush_some (h);
     }
     handle_interest (h, 0);
-    handle_wake (h); /* for work that was left before the handle had a reactor */
+    handle_wake (h); /* there may be work from the time before the handle had a reactor */
     return 0;
 }
 
@@ -442,7 +444,7 @@ static int begin_cb (struct connector *attempt, void *arg)
     return h->ops->connecting (h, attempt);
 }
 
-/* Whether the future of a request no longer exists. */
+/* Whether 'msg' is a request whose future no longer exists. */
 static bool is_over_cb (const idt_msg_t *msg, void *arg)
 {
     idt_t *h = arg;
@@ -451,7 +453,8 @@ static bool is_over_cb (const idt_msg_t *msg, void *arg)
     return tag != 0 && !matchtag_table_find (&h->tags, tag);
 }
 
-/* Put an event.lost in the inbox: events were missed while the handle was not connected, and it is unknown which. */
+/* Put an event.lost in the inbox, because the handle missed events while it was not connected, and cannot know which.
+ */
 static int keep_lost_event (idt_t *h)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* registration.c - registrations: event subscriptions and service names that a broker keeps for a connection, and that
- * are repeated over the next connection
+/* registration.c - registrations: event subscriptions and service names that a broker keeps for a connection. When a
+ * client reconnects, its registrations are repeated.
  *
  * The broker filters events: each connection receives the events that it subscribed to. Only rank 0 numbers and
  * publishes events.
  *
  * A registration is stored as the request that made it. While that request is unanswered, the caller is responsible for
  * it: if the connection is lost, the request fails and the registration is dropped. A completed registration is
- * requested again before any other message is sent over a new connection (connector.h).
+ * requested again over each new connection, before any other message is sent (connector.h).
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 struct registration {
     idt_msg_t *request;
     idt_future_t *f;     /* the unanswered request; NULL: the registration is complete */
-    unsigned connection; /* number of the connection it was requested over; 0: not requested */
+    unsigned connection; /* number of the connection over which it was requested; 0: not requested */
     TAILQ_ENTRY (registration) link;
 };
 
@@ -67,7 +67,7 @@ static struct registration *registration_find (const idt_t *h, const char *topic
     return NULL;
 }
 
-/* The request succeeded or failed, or its future is destroyed unanswered. */
+/* Called when the request succeeded or failed, or when its future is destroyed unanswered. */
 static void request_ended (idt_future_t *f)
 {
     struct registration *b = f->registration;
@@ -76,7 +76,7 @@ static void request_ended (idt_future_t *f)
     b->f = NULL;
     if (f->errnum != 0)
         registration_destroy (f->h, b);
-    else if (!f->ready && f->h->lost) /* a message that waits for a connection and has no future is not sent */
+    else if (!f->ready && f->h->lost) /* the message still waits for a connection, and is not sent without its future */
         b->connection = 0;
 }
 
@@ -156,15 +156,15 @@ static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
     return f;
 }
 
-/* Remove a registration while the handle is not connected. No broker needs to be notified, except that a connection
- * attempt in progress may already have sent the registration: then it is started again.
+/* Remove a registration while the handle is not connected. No broker knows it, with one exception: a connection attempt
+ * in progress may already have sent it. Then the attempt is started again.
  */
 static void end_unconnected (idt_t *h, struct registration *b)
 {
     bool current = b->connection == h->connections;
 
     if (b->f && current)
-        future_cancel (b->f); /* the unsent request is dropped together with the registration */
+        future_cancel (b->f); /* this also drops the registration */
     else {
         registration_destroy (h, b);
         if (current)

@@ -23,7 +23,7 @@ static int address (idt_t *h, idt_msg_t *request, uint32_t nodeid)
     return 0;
 }
 
-/* Fulfil the future immediately (NORESPONSE), or prepare it to wait for a response. */
+/* Prepare a future to wait for a response. With IDT_RPC_NORESPONSE the future is fulfilled immediately instead. */
 static int expect (idt_future_t *f, idt_msg_t *request, int flags)
 {
     if (flags & IDT_RPC_NORESPONSE) {
@@ -36,7 +36,7 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
         f->streaming = true;
     }
     if (f->h->lost && !handle_is_sought (f->h))
-        return errset (f->h->lost); /* waiting futures have already failed; nothing would end this one */
+        return errset (f->h->lost); /* earlier futures have failed already, so nothing would end this one */
     f->connection = f->h->connections;
     if ((f->tag = matchtag_table_add (&f->h->tags, f)) == 0)
         return -1;
@@ -54,8 +54,8 @@ static idt_future_t *try_send (idt_t *h, idt_msg_t *request, int flags)
     return NULL;
 }
 
-/* If a connection is found lost while a request is sent, the request was not sent whole, so no broker has received it.
- * It may be sent again over the next connection.
+/* Send a request. If this finds that the connection is lost, the request was not sent completely, so no broker has
+ * received it. It may be sent again over the next connection.
  */
 static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
 {

@@ -3,8 +3,8 @@
 
 /* service.c - requests and events that reach a handle: which handler receives them, and responses
  *
- * Tables are searched in the order in which they were added, and the first row that matches receives the message. Then
- * the methods that every module has are searched. A request that no handler takes is answered with ENOSYS,
+ * Tables are searched in the order in which they were added, and the first row that matches receives the message. If no
+ * row matches, the methods that every module has are searched. A request that no handler takes is answered with ENOSYS,
  * so that the requester does not wait in vain.
  */
 #include "config.h"
@@ -23,9 +23,9 @@
 #include "libutil/errprintf.h"
 
 #define ROUTE_SHOWN 8              /* characters of each hop's UUID in the response to a ping */
-#define LARGE_FACTOR 4             /* for IDT_HANDLER_LARGE, as documented in handle.h */
-#define MAX_VALUES 2048            /* of a JSON text; reading it blocks other requests for about 1 ms */
-#define FEW_BYTES (2 * MAX_VALUES) /* a text of this size cannot contain MAX_VALUES values */
+#define LARGE_FACTOR 4             /* for IDT_HANDLER_LARGE, as documented in idtree/handle.h */
+#define MAX_VALUES 2048            /* values of a JSON text; reading so many blocks other requests for about 1 ms */
+#define FEW_BYTES (2 * MAX_VALUES) /* bytes: a text of this size has at most MAX_VALUES values */
 
 struct handler_table {
     const struct idt_handler_spec *rows;
@@ -36,14 +36,14 @@ struct handler_table {
 /* --- responses ------------------------------------------------------------------------------- */
 
 /* A request with NORESPONSE gets no response. Every other request gets one: if the intended response cannot be made or
- * sent, an error response replaces it. All responses go through answer_new ().
+ * sent, an error response is sent instead. All responses go through answer_new ().
  */
 static bool wants_response (const idt_msg_t *request)
 {
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
 }
 
-/* If the text cannot be set, the error is still sent. */
+/* Make an error response. If its text cannot be set, the response has no text. */
 static idt_msg_t *make_error (const idt_msg_t *request, int errnum, const char *text)
 {
     idt_msg_t *response = idt_msg_respond (request, (uint32_t)errnum);
@@ -53,7 +53,7 @@ static idt_msg_t *make_error (const idt_msg_t *request, int errnum, const char *
     return response;
 }
 
-/* Send an error response instead of the intended one. Returns -1; errno stays as it was, or becomes EIO if it was 0. */
+/* Send an error response instead of the intended one. Returns -1; errno keeps its value, but 0 becomes EIO. */
 static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
 {
     int errnum = errno > 0 ? errno : EIO;
@@ -67,7 +67,9 @@ static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
     return errset (errnum);
 }
 
-/* Send 'response' (stolen). NULL: it could not be made; errno is the reason. */
+/* Send 'response' (stolen). If it is NULL because it could not be made, errno is the reason, and an error response is
+ * sent.
+ */
 static int answer_new (idt_t *h, const idt_msg_t *request, idt_msg_t *response)
 {
     int rc = response ? idt_send (h, response) : -1;
@@ -108,7 +110,7 @@ int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...)
     char *s = json_vpack_text (&error, fmt, ap);
     va_end (ap);
     if (!s) {
-        if (errno == EINVAL) /* EINVAL would blame the requester */
+        if (errno == EINVAL) /* the requester would take EINVAL for its own mistake */
             errno = EPROTO;
         return wants_response (request) ? answer_failed (h, request, error.text) : -1;
     }
@@ -135,7 +137,9 @@ static json_t *route_text (const idt_msg_t *msg)
     return json_stringn (text, len);
 }
 
-/* The text of an object with the members of 'more' added; the two must have no key in common. NULL: out of memory. */
+/* Make the text of an object that has the members of 'o', whose text is 'text', and those of 'more'. The two must have
+ * no key in common. NULL: out of memory.
+ */
 static char *join_objects (const char *text, const json_t *o, const json_t *more)
 {
     char *end = json_dumps (more, JSON_COMPACT), *joined = NULL;
@@ -161,8 +165,8 @@ static bool have_common (json_t *a, json_t *b)
     return false;
 }
 
-/* Respond with the request's object and 'more'. Unless both have a key in common, the request's text is not formatted
- * again.
+/* Respond with the members of the request's object and of 'more'. The request's text is copied, and formatted again
+ * only if both have a key in common.
  */
 static void send_back (idt_t *h, const idt_msg_t *msg, json_t *o, json_t *more)
 {
@@ -179,7 +183,7 @@ static void send_back (idt_t *h, const idt_msg_t *msg, json_t *o, json_t *more)
     free (text);
 }
 
-/* Respond with the request's object, and with its route, sender and this broker's rank. */
+/* Respond with the members of the request's object, and with the request's route and sender and this broker's rank. */
 static void ping_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
@@ -205,7 +209,7 @@ static double seconds (struct timeval tv)
     return tv.tv_sec + tv.tv_usec * 1e-6;
 }
 
-/* The process or thread whose usage is requested: {"who":s} as in Flux. Default: "thread", the module's thread. */
+/* Read which usage is requested: {"who":s} as in Flux. The default is "thread", the module's thread. */
 static int parse_who (const char *name, int *who)
 {
     static const struct {
@@ -240,7 +244,7 @@ static int read_who (idt_t *h, const idt_msg_t *msg, int *who)
     return rc;
 }
 
-/* An inline module runs in the broker's thread, so its usage includes the broker's. */
+/* An inline module runs in the broker's thread, so its usage includes that of the broker. */
 static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct rusage ru;
@@ -263,7 +267,7 @@ static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                             (json_int_t)ru.ru_nivcsw);
 }
 
-/* No figures, and none that are added up over ranks. */
+/* The answer of a module that has no figures and no metrics. */
 static void no_figures_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     (void)idt_respond (h, msg, "{}");
@@ -274,7 +278,7 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     (void)idt_respond (h, msg, NULL);
 }
 
-/* A client disconnected. A module that keeps state for its clients has its own handler. */
+/* A client disconnected. Nothing is to be done: a module that keeps state for its clients has its own handler. */
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
 }
@@ -320,7 +324,7 @@ static const struct idt_handler_spec *find_row (const struct idt_handler_spec *r
     return NULL;
 }
 
-/* METHOD of a request for the module's own NAME.METHOD; NULL: the request is for another service. */
+/* METHOD if a request is for NAME.METHOD and NAME is this module; NULL: the message is not such a request. */
 static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char *topic)
 {
     size_t len = h->module ? strlen (h->module) : 0;
@@ -330,7 +334,7 @@ static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char 
     return strncmp (topic, h->module, len) == 0 && topic[len] == '.' ? topic + len + 1 : NULL;
 }
 
-/* The row that takes a message, and the 'arg' of its table; NULL: no row takes it. */
+/* Find the row that takes a message, and set '*arg' to the 'arg' of its table. NULL: no row takes it. */
 static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg, void **arg)
 {
     const char *topic = idt_msg_topic (msg) ? idt_msg_topic (msg) : "";
@@ -354,8 +358,8 @@ static uint32_t row_roles (const struct idt_handler_spec *row)
     return row->rolemask ? row->rolemask : access_roles (row->topic);
 }
 
-/* Whether the sender has one of the wanted roles. IDT_ROLE_BROKER, if wanted, is required in addition to one of the
- * others.
+/* Whether the sender has one of the wanted roles. If IDT_ROLE_BROKER is wanted, the sender must have it, and one of the
+ * other wanted roles if there are any.
  */
 static bool allowed (uint32_t wanted, const idt_msg_t *msg)
 {
@@ -402,8 +406,8 @@ static bool is_brokers (const idt_msg_t *request)
     return (idt_msg_cred (request).rolemask & IDT_ROLE_BROKER) != 0;
 }
 
-/* Refuse a request if its sender has no permitted role, or if its JSON text is too long to be parsed for the handler.
- * Returns whether the request was refused.
+/* Refuse a request if its sender has no permitted role, or if its JSON text is too long or has too many values. Returns
+ * whether the request was refused.
  */
 static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
 {
@@ -427,7 +431,8 @@ static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg
     return true;
 }
 
-/* A handler that sends one response receives a streaming request as a plain one, so that its response ends the request.
+/* Call a handler that sends one response for a streaming request. The handler receives the request without the
+ * streaming flag, so that its response ends the request.
  */
 static void call_handler (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, void *arg)
 {
