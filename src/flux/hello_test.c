@@ -160,7 +160,7 @@ static void check_parent (void)
     ok (w.downs == 1 && w.lines == 1, "an error reports the parent as lost, and is logged");
     run_until_request (&w, 6);
     answer (&w, EPERM, "unknown sender");
-    ok (w.downs == 1 && w.lines == 1, "once");
+    ok (w.downs == 1 && w.lines == 1, "a parent that is lost is reported and logged once");
     run_until_request (&w, 7);
     flux_parent_destroy (p);
     flux_parent_destroy (NULL);

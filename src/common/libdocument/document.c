@@ -27,7 +27,8 @@ int docwire_check_name (const char *name, idt_error_t *errp)
         return 0;
     return errsetf (
         errp, EINVAL,
-        "'%.110s' is not a valid name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning with '.' or '-'",
+        "'%.110s' is not a valid name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning with "
+        "'.' or '-'",
         name);
 }
 

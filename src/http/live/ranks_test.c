@@ -140,7 +140,7 @@ static void test_changes (void)
                     "{\"attached_to\":0,\"fluid\":\"active\",\"ids_from\":3,\"status\":\"full\"}},"
                     "{\"attached_to\":0,\"rank\":3,\"was\":{\"attached_to\":1}}]"),
         "a lost rank, and a rank with a new parent, are reported");
-    ok (changes (r, NULL), "once");
+    ok (changes (r, NULL), "a change of a rank is reported once");
     ok (shows (r, 0, 64, "attached_to", "0:null 2:0 3:0 1:null 4:1"),
         "a rank without a parent is shown, and so is one that is not known to have left it");
     ok (ranks_pick (r, picked, 5) == 4, "a lost rank is not asked");

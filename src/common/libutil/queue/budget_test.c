@@ -79,7 +79,7 @@ static void test_waiting (void)
     ok (!budget_release (&a, 1, 10, 20) && budget_patience (&a) == 70, "a release delays the valve");
     ok (!budget_release (&a, 1, 10, 21) && budget_release (&a, 1, 10, 22),
         "at half of the limit the account may continue");
-    ok (!budget_release (&a, 1, 10, 23), "once");
+    ok (!budget_release (&a, 1, 10, 23), "a release after the account may continue does not report it again");
     ok (budget_charge (&a, 5000, 24) == BUDGET_WAIT, "bytes are limited, too");
 }
 

@@ -84,11 +84,14 @@ static void test_store (void)
     uint64_t at = T0;
 
     create_new (&w);
-    ok (w.stores == 1 && w.record.horizon_ms == 130000, "first, a horizon two leases ahead is stored");
-    ok (ask (&w, at, 5, 1, 0).ngrant == 0 && w.stores == 1, "nothing is granted before it is durable");
-    ok (authority_deadline (w.a) == T0 + 15 * SECOND, "the disk is checked after a quarter of a lease");
+    ok (w.stores == 1 && w.record.horizon_ms == 130000, "a new authority first stores a horizon two leases ahead");
+    ok (ask (&w, at, 5, 1, 0).ngrant == 0 && w.stores == 1,
+        "the authority grants nothing before the horizon is durable");
+    ok (authority_deadline (w.a) == T0 + 15 * SECOND,
+        "after a quarter of a lease the authority checks whether the store has succeeded");
     authority_tick (w.a, T0 + 15 * SECOND);
-    ok (status (&w, at).store == AUTHORITY_STORE_SLOW && w.logs == 1, "then it is reported as slow");
+    ok (status (&w, at).store == AUTHORITY_STORE_SLOW && w.logs == 1,
+        "a store that lasts a quarter of a lease is reported as slow");
     at = T0 + 16 * SECOND;
     for (uint64_t ms = 100; ms <= 3200; ms *= 2) {
         authority_store_failed (w.a, at);
@@ -98,20 +101,23 @@ static void test_store (void)
         ok (w.stores == stores && authority_deadline (w.a) == at, "after a failed store the authority waits for %d ms",
             (int)ms);
         authority_tick (w.a, at);
-        ok (w.stores == stores + 1, "and tries again");
+        ok (w.stores == stores + 1, "after the pause the authority stores the horizon again");
     }
-    ok (status (&w, at).store == AUTHORITY_STORE_FAILING, "the status shows the failing store");
+    ok (status (&w, at).store == AUTHORITY_STORE_FAILING,
+        "the status of the authority shows that the store is failing");
     at += 3 * MS;
     authority_stored (w.a, at, w.record.horizon_ms);
-    ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2, "until the horizon is stored");
+    ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2,
+        "the status of the authority is good again when the horizon is stored");
     struct lease_answer answer = ask (&w, at, 5, 2, 0);
     ok (answer.ngrant == 1 && answer.grant[0].hi_ms <= w.record.horizon_ms && answer.has_time && answer.has_epoch
             && answer.epoch_ms == 100000 && answer.lease_ms == 60000,
-        "then ranges are granted, with the time, the epoch and the length of a lease");
+        "when the horizon is durable the authority grants ranges, with the time, the epoch and the length of a lease");
     const struct authority_stats stats = *authority_stats (w.a);
-    ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6, "stores and failures are counted");
+    ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6,
+        "the authority counts its stores and their failures");
     ok (stats.commits.sum_us == 3 * MS && stats.commits.count[metrics_bucket (3 * MS)] == 1,
-        "the time of the successful store is counted from its begin");
+        "the duration of a store that succeeded is counted from the begin of the last attempt");
     authority_destroy (w.a);
 }
 
@@ -122,15 +128,18 @@ static void test_time (void)
     create_new (&w);
     struct authority_news before = authority_news (w.a);
     authority_lost_time (w.a, T0 + SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
-    ok (time_ms (&w, T0 + SECOND) == 15000, "the clock steps by the missed time that two clocks agree on");
+    ok (time_ms (&w, T0 + SECOND) == 15000, "the instance's time steps by the missed time that two clocks agree on");
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(7 * SECOND));
-    ok (time_ms (&w, T0 + SECOND) == 17000, "and by what the wall clock confirms");
-    ok (authority_news (w.a).steps == before.steps + 2, "readers of its time can see both steps");
+    ok (time_ms (&w, T0 + SECOND) == 17000,
+        "the instance's time steps by the missed time that the wall clock confirms");
+    ok (authority_news (w.a).steps == before.steps + 2,
+        "readers of the instance's time can see how many steps there were");
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(500 * SECOND));
-    ok (time_ms (&w, T0 + SECOND) == 20000, "it does not step by more than was missed");
+    ok (time_ms (&w, T0 + SECOND) == 20000, "the instance's time does not step by more than the missed time");
     authority_lost_time (w.a, T0 + SECOND, 0, 0);
     authority_lost_time (w.a, T0 + 61 * SECOND, -(int64_t)(60 * SECOND), 0);
-    ok (time_ms (&w, T0 + 61 * SECOND) == 20000, "a clock that went too far does not move the instance's time");
+    ok (time_ms (&w, T0 + 61 * SECOND) == 20000,
+        "a clock of the host that went too far does not move the instance's time");
     authority_destroy (w.a);
 }
 
@@ -148,20 +157,23 @@ static void test_size (void)
     w.a = authority_create (&four, &ops, &w, T0, &start);
     authority_stored (w.a, T0, w.record.horizon_ms);
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 0 && w.logs == 1, "a rank that has lanes for another size gets no lease, which is logged");
+    ok (answer.ngrant == 0 && w.logs == 1,
+        "a rank with lanes for a larger size than the instance's gets no lease, and the log says so");
     want.size = 3;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 0 && w.logs == 1, "for a larger and for a smaller size, and logged once");
+    ok (answer.ngrant == 0 && w.logs == 1,
+        "a rank with lanes for a smaller size than the instance's gets no lease, and the log says it only once");
     want.size = 4;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 1, "a rank with the same size gets a lease");
+    ok (answer.ngrant == 1, "a rank with lanes for the instance's size gets a lease");
     want.generator = 2;
     want.size = 0;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 1, "so does a rank without lanes");
+    ok (answer.ngrant == 1, "a rank without lanes gets a lease");
     want.generator = 4;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 0, "a rank that is not below the size gets none, because its generator may be a lane");
+    ok (answer.ngrant == 0,
+        "a rank that is not below the instance's size gets no lease, because its generator may be another rank's lane");
     authority_destroy (w.a);
 }
 
@@ -172,19 +184,20 @@ static void test_foreign (void)
 
     create_new (&w);
     authority_stored (w.a, T0, w.record.horizon_ms);
-    ok (authority_watermark (w.a, T0, &ms), "a watermark is published");
+    ok (authority_watermark (w.a, T0, &ms), "an authority with a durable horizon publishes a watermark");
     ask (&w, T0, 5, 1, w.record.horizon_ms + 1);
     struct authority_status s = status (&w, T0);
     ok (s.fenced_by_foreign && authority_news (w.a).fenced_by_foreign && !s.foreign.has_epoch
             && s.foreign.hi_ms == w.record.horizon_ms + 1,
-        "a lease that ends above the horizon is detected as another root's");
+        "a lease that ends above the horizon is recognized as a lease from another root");
     ok (ask (&w, T0, 6, 1, 0).ngrant == 0 && !authority_watermark (w.a, T0, &ms)
             && strstr (authority_excuse (w.a), "another statedir"),
-        "then nothing is granted, and no watermark is published");
+        "after a lease from another root was seen the authority grants nothing and publishes no watermark");
     struct lease_record last;
     size_t size;
     authority_close (w.a, T0, &last);
-    ok (!authority_leave (w.a, &last, &size) && size == 0, "and there is no handover");
+    ok (!authority_leave (w.a, &last, &size) && size == 0,
+        "after a lease from another root was seen the authority leaves no handover");
     authority_destroy (w.a);
 }
 
@@ -200,14 +213,16 @@ static void test_close (void)
     ask (&w, T0, 5, 1, 0);
     authority_answer (w.a, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 }, &answer);
     authority_close (w.a, T0 + SECOND, &last);
-    ok (last.horizon_ms == 12000 && last.watermark_ms == 12000, "the last record is the end of all that was used");
+    ok (last.horizon_ms == 12000 && last.watermark_ms == 12000,
+        "at a clean stop the record has the end of all time that was used");
     ok (ask (&w, T0 + SECOND, 5, 2, 0).ngrant == 0 && authority_deadline (w.a) == UINT64_MAX,
-        "nothing is granted afterwards, and no deadline is set");
+        "a closed authority grants nothing, and has no deadline");
     int stores = w.stores, logs = w.logs;
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(60 * SECOND));
     authority_lost_time (w.a, T0 + SECOND, (int64_t)SECOND, (int64_t)SECOND);
     authority_tick (w.a, T0 + 100 * SECOND);
-    ok (w.stores == stores && w.logs == logs && time_ms (&w, T0 + SECOND) == 11000, "later calls do nothing");
+    ok (w.stores == stores && w.logs == logs && time_ms (&w, T0 + SECOND) == 11000,
+        "calls of a closed authority have no effect");
     authority_destroy (w.a);
 }
 
@@ -225,30 +240,30 @@ static void test_next (void)
     authority_destroy (w.a);
 
     create (&w, &last, past, size);
-    ok (authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == 10000, "the next authority continues with the time and "
-                                                                       "the table");
+    ok (authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == 10000,
+        "an authority with a handover continues with the time and the table of the previous one");
     authority_destroy (w.a);
     struct authority_start missed = {
         .wall_us = WALL, .stored = &last, .past = past, .past_size = size, .off_us = 5 * SECOND, .sure_us = 5 * SECOND
     };
     w.a = authority_create (&config, &ops, &w, T0, &missed);
-    ok (time_ms (&w, T0) == 15000, "it steps by what its clock missed in between");
+    ok (time_ms (&w, T0) == 15000, "an authority with a handover steps by the time that its clock missed meanwhile");
     authority_destroy (w.a);
     missed.off_us = -(int64_t)(5 * SECOND);
     missed.sure_us = 0;
     w.a = authority_create (&config, &ops, &w, T0 + 5 * SECOND, &missed);
     ok (authority_news (w.a).jumped_us == 5 * SECOND && time_ms (&w, T0 + 5 * SECOND) < 11000,
-        "or knows by how much that clock went too far");
+        "an authority with a handover knows by how much its clock went too far meanwhile");
     authority_destroy (w.a);
     create (&w, &last, past, size - 1);
     ok (!authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == last.horizon_ms,
-        "a truncated handover is not used: the authority begins at the horizon");
+        "an authority with a truncated handover begins at the stored horizon");
     authority_destroy (w.a);
     for (int i = 0; i < 4; i++) {
         struct lease_record other = last;
         *(uint64_t *[]){ &other.horizon_ms, &other.watermark_ms, &other.settle_ms, &other.ahead_ms }[i] += 1;
         create (&w, &other, past, size);
-        ok (!authority_reopen (w.a, 0, 10001), "nor is a handover if another record was stored meanwhile (%d)", i);
+        ok (!authority_reopen (w.a, 0, 10001), "a handover is not used if another record was stored meanwhile (%d)", i);
         authority_destroy (w.a);
     }
     struct authority_config other[] = { config, config, config, config };
@@ -259,7 +274,7 @@ static void test_next (void)
     for (int i = 0; i < 4; i++) {
         struct authority_start start = { .wall_us = WALL, .stored = &last, .past = past, .past_size = size };
         w.a = authority_create (&other[i], &ops, &w, T0, &start);
-        ok (!authority_reopen (w.a, 0, 10001), "nor one of another configuration (%d)", i);
+        ok (!authority_reopen (w.a, 0, 10001), "a handover is not used if the configuration has changed (%d)", i);
         authority_destroy (w.a);
     }
     free (past);
@@ -272,11 +287,12 @@ static void test_debt (void)
 
     create (&w, &crashed, NULL, 0);
     ok (!authority_clock (w.a)->known && w.stores == 0 && !ask (&w, T0, 5, 1, 0).has_time,
-        "with a clock debt above the limit the authority gives no time");
+        "an authority with a clock debt above the limit gives no time");
     uint64_t at = authority_deadline (w.a);
     authority_tick (w.a, at);
     ok (at > T0 && at <= T0 + 5 * SECOND && time_ms (&w, at) == crashed.horizon_ms && w.stores == 1,
-        "for a twelfth of a lease, in which its clock stands still");
+        "an authority with a clock debt above the limit waits a twelfth of a lease, in which its clock does not "
+        "advance");
     authority_destroy (w.a);
 }
 

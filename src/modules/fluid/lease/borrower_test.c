@@ -62,24 +62,24 @@ static void test_answers (void)
 
     borrower_init (&b, ME, TERM);
     ok (at (&b, 10) == 0 && borrower_end (&b) == 0 && due_ms (&b, 10, 0) == UINT64_MAX && due_ms (&b, 10, 16) == 10,
-        "a rank that holds nothing requests a sublease immediately, if it needs one");
+        "a rank that needs a sublease and has none requests one immediately");
     asks (&b, 10, 32, 5);
     ok (want.number == 1 && want.size == 32 && want.end_ms == 5 && strcmp (want.incarnation, ME) == 0,
-        "its first request has number 1");
+        "the first request of a borrower has number 1");
     asks (&b, 20, 32, 8);
-    ok (want.number == 1 && want.end_ms == 5, "the request is repeated unchanged");
+    ok (want.number == 1 && want.end_ms == 5, "a request without an answer is repeated unchanged");
     struct share other = share_of (1, 3, 30, 1000);
     other.incarnation[0] = 'b';
     ok (!takes (&b, 20, &other) && !gets (&b, 20, 5, 30, 1000) && at (&b, 40) == 0,
-        "an answer with another number is not accepted");
+        "a borrower ignores an answer with another number than its request");
     asks (&b, 21, 32, 8);
-    ok (want.number == 2, "an invalid grant is not accepted, and a new request is made");
+    ok (want.number == 2, "a borrower ignores an invalid grant, and makes a new request");
     struct share first = share_of (1, 3, 30, 1000);
-    ok (!takes (&b, 22, &first) && gets (&b, 22, 3, 30, 1000), "an answer to an earlier request is not accepted");
+    ok (!takes (&b, 22, &first) && gets (&b, 22, 3, 30, 1000), "a borrower ignores an answer to an earlier request");
     ok (at (&b, 29) == 0 && at (&b, 30) == 3 && at (&b, 999) == 3 && at (&b, 1000) == 0,
-        "a grant for the newest request is used inside its range");
+        "a borrower uses the grant for its newest request inside the granted range");
     first.number = 2;
-    ok (!takes (&b, 23, &first), "it is accepted once");
+    ok (!takes (&b, 23, &first), "a borrower accepts a grant only once");
 }
 
 static bool refuses (struct share s)
@@ -97,16 +97,17 @@ static void test_unsound (void)
 
     ok (refuses (share_of (1, 0, 30, 1000)) && refuses (share_of (1, 6, 30, 1000))
             && refuses (share_of (1, 15, 30, 1000)),
-        "no granules, granules that are no aligned run, and more than requested are refused");
+        "a borrower refuses a grant of no granules, of granules that are no aligned run, and of more than it "
+        "requested");
     ok (refuses (share_of (1, 3, 30, 30)) && refuses (share_of (1, 3, 30, FLUID_TIMESTAMP_MAX + 2)),
-        "so is an invalid range");
+        "a borrower refuses a grant with an invalid range");
     s.generator = FLUID_GENERATOR_MAX + 1;
-    ok (refuses (s), "so is an invalid generator");
+    ok (refuses (s), "a borrower refuses a grant with an invalid generator");
     s = share_of (1, 3, 5, 20);
-    ok (refuses (s), "a range that has passed is not accepted");
+    ok (refuses (s), "a borrower refuses a grant whose range has passed");
     s = share_of (1, 3, 30, 1000);
     s.use_ms = 10;
-    ok (refuses (s), "nor one whose time of use is over");
+    ok (refuses (s), "a borrower refuses a grant whose time of use is over");
 }
 
 static void test_use (void)
@@ -117,13 +118,16 @@ static void test_use (void)
     asks (&b, 10, 32, 5);
     asks (&b, 400, 32, 5);
     gets (&b, 500, 3, 30, 5000);
-    ok (at (&b, 1259) == 3 && at (&b, 1260) == 0, "the time of use begins at the first sending of the request");
+    ok (at (&b, 1259) == 3 && at (&b, 1260) == 0,
+        "the time of use of a sublease begins when the request was first sent");
     borrower_lost_time (&b, 100 * MS);
-    ok (at (&b, 1159) == 3 && at (&b, 1160) == 0, "missed time shortens it");
+    ok (at (&b, 1159) == 3 && at (&b, 1160) == 0,
+        "time that the borrower's clock missed shortens the time of use of a sublease");
     asks (&b, 1200, 32, 600);
     borrower_lost_time (&b, 200 * MS);
     gets (&b, 1201, 3, 30, 9000);
-    ok (at (&b, 2249) == 3 && at (&b, 2250) == 0, "also for a request that is under way");
+    ok (at (&b, 2249) == 3 && at (&b, 2250) == 0,
+        "time missed while a request is under way shortens the time of use of the sublease that it gets");
 }
 
 static void test_renewal (void)
@@ -133,18 +137,19 @@ static void test_renewal (void)
     borrower_init (&b, ME, TERM);
     asks (&b, 10, 32, 5);
     gets (&b, 20, 3, 30, 1020);
-    ok (due_ms (&b, 100, 32) == 520, "a renewal is due half a term before the end");
+    ok (due_ms (&b, 100, 32) == 520, "the renewal of a sublease is due half a term before its end");
     asks (&b, 520, 32, 400);
-    ok (want.number == 2 && want.end_ms == 1020 && at (&b, 900) == 3, "it ends nothing earlier");
+    ok (want.number == 2 && want.end_ms == 1020 && at (&b, 900) == 3,
+        "a request for a renewal does not end the present sublease earlier");
     ok (gets (&b, 530, 3, 30, 1520) && b.nareas == 1 && at (&b, 1519) == 3,
-        "a renewed sublease replaces the shorter one");
+        "a renewed sublease of the same granules replaces the shorter one");
     asks (&b, 1030, 32, 400);
     ok (gets (&b, 1030, 12, 1600, 2000) && at (&b, 1519) == 3 && at (&b, 1550) == 0 && at (&b, 1600) == 12,
-        "other granules are used from their begin on");
+        "a sublease of other granules is used from its begin on");
     asks (&b, 1040, 32, 400);
     ok (gets (&b, 1050, 48, 1100, 2000) && at (&b, 1099) == 0 && at (&b, 1100) == 48 && at (&b, 1700) == 48
             && b.nareas == 2,
-        "of three subleases the oldest is dropped, and the newest used");
+        "a borrower keeps two subleases: of three, it drops the oldest and uses the newest");
 }
 
 static void test_size (void)
@@ -154,14 +159,17 @@ static void test_size (void)
     borrower_init (&b, ME, TERM);
     asks (&b, 10, 32, 5);
     gets (&b, 20, 3, 30, 1020);
-    ok (due_ms (&b, 50, 64) == 120, "another size is requested after the pause only");
+    ok (due_ms (&b, 50, 64) == 120, "a sublease of another size is requested only after a pause");
     asks (&b, 120, 64, 100);
     ok (want.number == 2 && want.size == 64 && want.end_ms == 120 + BORROWER_SWITCH_MS,
-        "the current sublease ends soon after that");
-    ok (at (&b, want.end_ms - 1) == 3 && at (&b, want.end_ms) == 0, "and is used until then");
-    ok (gets (&b, 130, 15, 170, 1200) && at (&b, 169) == 3 && at (&b, 170) == 15, "then the new one is used");
+        "a request for another size promises that the present sublease ends soon");
+    ok (at (&b, want.end_ms - 1) == 3 && at (&b, want.end_ms) == 0,
+        "the present sublease is used until its promised end");
+    ok (gets (&b, 130, 15, 170, 1200) && at (&b, 169) == 3 && at (&b, 170) == 15,
+        "the sublease of another size is used after the promised end");
     asks (&b, 500, 128, 1500);
-    ok (want.end_ms == 1500 && at (&b, 600) == 15, "the promised end is above all that was made or granted further");
+    ok (want.end_ms == 1500 && at (&b, 600) == 15,
+        "the promised end is not below any id that was made or granted to others");
 }
 
 static void test_return (void)
@@ -169,16 +177,18 @@ static void test_return (void)
     struct borrower b;
 
     borrower_init (&b, ME, TERM);
-    ok (!borrower_close (&b, 5, 0, &want), "a rank without sublease and request has nothing to return");
+    ok (!borrower_close (&b, 5, 0, &want),
+        "a borrower that has neither a sublease nor a request has nothing to return");
     asks (&b, 10, 32, 5);
     ok (want.number == 2 && borrower_close (&b, 7, 0, &want) && want.number == 3 && want.size == 0 && want.end_ms == 7,
-        "a rank with a request under way revokes it");
-    ok (!gets (&b, 11, 3, 30, 1020), "and accepts no answer");
+        "a borrower that stops while a request is under way revokes the request");
+    ok (!gets (&b, 11, 3, 30, 1020), "a borrower that has revoked its request ignores the answer");
     asks (&b, 20, 32, 5);
     gets (&b, 20, 3, 30, 1020);
     ok (due_ms (&b, 100, 0) == 100 && borrower_close (&b, 90, 33, &want) && want.end_ms == 90 && want.left_ms == 33,
-        "a sublease without need is returned immediately, with the time for which own borrowers use it");
-    ok (at (&b, 50) == 0 && due_ms (&b, 100, 0) == UINT64_MAX, "nothing of it is used afterwards");
+        "a sublease that is no longer needed is returned immediately, with the time for which the rank's own "
+        "borrowers still use it");
+    ok (at (&b, 50) == 0 && due_ms (&b, 100, 0) == UINT64_MAX, "a borrower uses nothing of a returned sublease");
 }
 
 /* Repeat a request until the pauses are long: each is twice the last one, plus up to a quarter. */
@@ -205,25 +215,26 @@ static void test_pauses (void)
 
     borrower_init (&b, ME, 15000);
     ok (pauses_grow (&b, &now_ms, 15000) && b.want.number > 1,
-        "a request without answer is repeated, with pauses that grow to a term");
+        "a request without an answer is repeated, with pauses that grow up to a term");
     borrower_init (&b, ME, 1000000);
     ok (pauses_grow (&b, &now_ms, 30000) && b.want.number == 1,
-        "with the same number as long as its answer would be useful");
+        "a repeated request keeps its number as long as the answer would be useful");
     borrower_missed (&b, now_ms * MS, UINT64_MAX);
-    ok (due_ms (&b, now_ms, 16) <= now_ms + 37500, "a longer retry_ms is limited");
+    ok (due_ms (&b, now_ms, 16) <= now_ms + 37500, "a pause is limited even if the parent's retry_ms is longer");
     borrower_refused (&b);
-    ok (due_ms (&b, now_ms, 16) == UINT64_MAX, "a parent that grants no subleases is not asked again");
+    ok (due_ms (&b, now_ms, 16) == UINT64_MAX,
+        "a borrower sends no further request to a parent that grants no subleases");
     borrower_moved (&b, now_ms * MS);
-    ok (due_ms (&b, now_ms, 16) == now_ms, "another parent is asked immediately");
+    ok (due_ms (&b, now_ms, 16) == now_ms, "a borrower requests a sublease from a new parent immediately");
     now_ms += 1000000;
     asks (&b, now_ms, 16, 5);
-    ok (b.want.number == 2, "a request that is a term old is replaced by a new one");
+    ok (b.want.number == 2, "a request that is a term old is replaced by a new one with another number");
     gets (&b, now_ms, 1, now_ms, now_ms + 1000000);
     borrower_missed (&b, now_ms * MS, 700);
-    ok (due_ms (&b, now_ms, 32) >= now_ms + 700, "the parent's retry_ms is obeyed");
+    ok (due_ms (&b, now_ms, 32) >= now_ms + 700, "a borrower waits at least the retry_ms that its parent sent");
     borrower_moved (&b, now_ms * MS);
     ok (due_ms (&b, now_ms + 1, 16) == now_ms + 1 && at (&b, now_ms) == 1,
-        "a rank with a new parent asks it immediately, and uses its sublease meanwhile");
+        "a borrower with a new parent requests a sublease immediately, and uses its present one meanwhile");
 }
 
 int main (void)

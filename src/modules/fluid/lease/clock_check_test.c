@@ -38,29 +38,31 @@ int main (void)
         begin (ticks);
         for (int i = 0; i < 1000; i++)
             bad += go (SECOND, SECOND + 500, SECOND - 400, counts * (SECOND + 300)) != 0;
-        ok (bad == 0, "small differences of speed are ignored");
+        ok (bad == 0, "small differences between the speeds of clocks are ignored");
         ok (go (100, 9 * SECOND, 100, 0) == 9 * SECOND - 100 && sure == 0,
-            "time that the raw clock alone counted was missed");
+            "time that only the raw clock counted was missed by CLOCK_BOOTTIME");
         ok (go (100, 9 * SECOND, 7 * SECOND, 0) == 9 * SECOND - 100 && sure == 7 * SECOND - 100,
-            "the part that the wall clock counted, too, is sure");
+            "the part of the missed time that the wall clock counted, too, is sure");
         ok (go (SECOND, SECOND, 3600 * SECOND, counts * SECOND) == 0
                 && go (SECOND, SECOND, -60 * SECOND, counts * SECOND) == 0,
-            "a change of the wall clock alone is no evidence");
-        ok (go (600 * SECOND, 10, 600 * SECOND, 0) == 0, "nor is a suspend, which CLOCK_BOOTTIME counts");
+            "time that only the wall clock counted does not count as missed");
+        ok (go (600 * SECOND, 10, 600 * SECOND, 0) == 0,
+            "time in suspend, which CLOCK_BOOTTIME counts and the raw clock does not, does not count as missed");
         ok (go (600 * SECOND, SECOND, SECOND, counts * SECOND) == -599 * SECOND,
-            "time that CLOCK_BOOTTIME alone counted is a jump");
-        ok (go (SECOND, SECOND + 5000, SECOND, counts * SECOND) == 0, "a difference below the grain is ignored");
+            "time that only CLOCK_BOOTTIME counted is a jump of that clock");
+        ok (go (SECOND, SECOND + 5000, SECOND, counts * SECOND) == 0,
+            "a difference between clocks below the grain is ignored");
     }
     begin (1);
     int64_t us = go (100, 100, 100, 7 * SECOND);
-    ok (us > 6 * SECOND && us < 8 * SECOND, "time that the counter alone counted was missed, too: %lld us",
+    ok (us > 6 * SECOND && us < 8 * SECOND, "time that only the cycle counter counted was missed: %lld us",
         (long long)us);
     us = go (100, 7 * SECOND, -3600 * SECOND, 7 * SECOND);
-    ok (us > 6 * SECOND && sure > 6 * SECOND && sure <= us, "the part that raw clock and counter counted is sure, "
-                                                            "for any wall clock");
-    ok (go (SECOND, SECOND, SECOND, SECOND) == 0 && sure == 0, "once");
+    ok (us > 6 * SECOND && sure > 6 * SECOND && sure <= us,
+        "the part of the missed time that raw clock and cycle counter counted is sure, whatever the wall clock shows");
+    ok (go (SECOND, SECOND, SECOND, SECOND) == 0 && sure == 0, "missed time is reported once");
     at.ticks = 5;
     ok (go (SECOND, SECOND, SECOND, 0) == 0 && go (SECOND, SECOND, SECOND, SECOND) == 0,
-        "a counter that went back is ignored");
+        "a cycle counter that went back is ignored");
     return done_testing ();
 }

@@ -40,21 +40,20 @@ int main (void)
     for (int i = 1; i < 20; i++)
         crash (&l, 10);
     ok (ahead (&l) <= AHEAD_MAX_MS (LEASE) + LEASE / 12,
-        "twenty crashes lead to a debt of eight leases at most: "
-        "%llu s",
-        (unsigned long long)(ahead (&l) / 1000));
+        "twenty crashes cause a clock debt of at most eight leases: %llu s", (unsigned long long)(ahead (&l) / 1000));
     for (int i = 0; i < 1000; i++)
         crash (&l, 10);
     ok (ahead (&l) <= AHEAD_MAX_MS (LEASE) + LEASE / 6 && l.waited_ms <= LEASE / 12,
-        "a thousand more add nothing: %llu s, each start waits %llu ms", (unsigned long long)(ahead (&l) / 1000),
-        (unsigned long long)l.waited_ms);
-    ok (clock_debt_reach (&l.a, l.a.start_us) == LEASE / 12, "then the horizon is stored a twelfth of a lease ahead");
+        "a thousand further crashes do not increase the clock debt: %llu s, each start waits %llu ms",
+        (unsigned long long)(ahead (&l) / 1000), (unsigned long long)l.waited_ms);
+    ok (clock_debt_reach (&l.a, l.a.start_us) == LEASE / 12,
+        "a root with the largest clock debt stores the horizon a twelfth of a lease ahead");
     ok (clock_debt_reach (&l.a, l.a.start_us + UINT64_C (480000000)) == LEASE
             && clock_debt_reach (&l.a, l.a.start_us + UINT64_C (9000000000)) == 2 * LEASE,
-        "further ahead the longer the root stays up");
+        "a root with clock debt stores the horizon further ahead the longer it has been up");
     l.wall_ms = l.horizon_ms;
     crash (&l, 0);
-    ok (ahead (&l) == 2 * LEASE, "when the wall clock has caught up, the debt is 0");
+    ok (ahead (&l) == 2 * LEASE, "the clock debt is 0 when the wall clock has reached the horizon");
 
     uint64_t up = 0, worst = 0;
     l = (struct loop){ .wall_ms = 1000000 };
@@ -65,10 +64,11 @@ int main (void)
         uint64_t over = ahead (&l) > AHEAD_MAX_MS (LEASE) + up / 8 ? ahead (&l) - AHEAD_MAX_MS (LEASE) - up / 8 : 0;
         worst = over > worst ? over : worst;
     }
-    ok (worst <= LEASE / 6, "with lives of any length, the debt grows by an eighth of these lives");
+    ok (worst <= LEASE / 6,
+        "crashes after lives of any length increase the clock debt by at most an eighth of these lives");
 
     struct ahead a;
     ok (clock_debt_start (&a, LEASE, 0, 0, 3600000) == 0 && clock_debt_reach (&a, 0) == 2 * LEASE,
-        "a lead for another reason, such as a wrong wall clock, is no debt");
+        "a horizon that is ahead for another reason than crashes, such as a wrong wall clock, is no clock debt");
     return done_testing ();
 }

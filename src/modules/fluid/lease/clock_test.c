@@ -14,20 +14,22 @@ static void test_root (void)
 
     clock_start (&c, 500, 7 * SECOND);
     ok (clock_read (&c, 500) == 7 * SECOND, "the root's clock starts at the given time");
-    ok (clock_read (&c, 400) == 7 * SECOND, "a time before the start counts as the start");
-    ok (clock_read (&c, 500 + HOUR) == 7 * SECOND + HOUR, "it runs with CLOCK_BOOTTIME");
+    ok (clock_read (&c, 400) == 7 * SECOND, "a time before the root's start is read as the time of the start");
+    ok (clock_read (&c, 500 + HOUR) == 7 * SECOND + HOUR, "the root's clock advances with CLOCK_BOOTTIME");
 
     clock_discipline (&c, 500, 8 * SECOND);
-    ok (clock_read (&c, 500) == 7 * SECOND, "a wall clock ahead causes no step");
-    ok (clock_read (&c, 500 + SECOND) == 8 * SECOND + 500, "the clock is slewed ahead by 500 ppm");
-    ok (clock_read (&c, 500 + HOUR) == 8 * SECOND + HOUR, "and no further than the wall clock");
+    ok (clock_read (&c, 500) == 7 * SECOND, "a wall clock that is ahead causes no step of the root's clock");
+    ok (clock_read (&c, 500 + SECOND) == 8 * SECOND + 500,
+        "the root's clock is slewed by 500 ppm towards a wall clock that is ahead");
+    ok (clock_read (&c, 500 + HOUR) == 8 * SECOND + HOUR, "the root's clock is not slewed beyond the wall clock");
 
     clock_start (&c, 0, 10 * SECOND);
     clock_discipline (&c, 0, -5 * (int64_t)SECOND);
-    ok (clock_read (&c, SECOND) == 11 * SECOND - 500, "a wall clock behind, even before the epoch, slows it by 500 "
-                                                      "ppm");
-    ok (clock_estimate (&c, SECOND) == clock_read (&c, SECOND), "the root's estimate is its reading");
-    ok (clock_bound (&c, HOUR) == CLOCK_GRAIN_US, "the root's bound is the grain of an id");
+    ok (clock_read (&c, SECOND) == 11 * SECOND - 500,
+        "the root's clock is slowed by 500 ppm if the wall clock is behind, even before the epoch");
+    ok (clock_estimate (&c, SECOND) == clock_read (&c, SECOND),
+        "the root's estimate of the time is the reading of its clock");
+    ok (clock_bound (&c, HOUR) == CLOCK_GRAIN_US, "the root's bound of the error is the grain of an id");
 }
 
 static struct idt_clock_sample sample (uint64_t sent, uint64_t got, uint64_t answered, uint64_t received)
@@ -43,34 +45,37 @@ static void test_child (void)
     struct idt_clock_sample s = sample (1000, 50000, 50400, 1600);
 
     clock_forward (&c, 100, 99 * SECOND);
-    ok (!c.known, "a clock with unknown time does not step");
+    ok (!c.known, "a clock that does not know the time makes no step");
     clock_sample (&c, &s);
-    ok (c.known && clock_read (&c, 1600) == 50400, "the first sample sets it to the parent's reading");
-    ok (clock_estimate (&c, 1600) == 50500, "the estimate adds half of the delay");
-    ok (clock_read (&c, 1600 + SECOND) == 50500 + SECOND, "the clock is slewed to the estimate");
+    ok (c.known && clock_read (&c, 1600) == 50400, "the first sample sets a child's clock to the parent's reading");
+    ok (clock_estimate (&c, 1600) == 50500,
+        "a child's estimate adds half of the delay of the sample to the parent's reading");
+    ok (clock_read (&c, 1600 + SECOND) == 50500 + SECOND, "a child's clock is slewed to its estimate");
     ok (clock_bound (&c, 1600) == 100 + 1000 + 100,
-        "the bound is half the delay, a millisecond, and the remaining slew");
-    ok (clock_bound (&c, 1600 + SECOND) == 1100 + 600, "it grows by 600 ppm");
+        "a child's bound is half of the delay, a millisecond, and the slew that remains");
+    ok (clock_bound (&c, 1600 + SECOND) == 1100 + 600, "a child's bound grows by 600 ppm after a sample");
 
     s = sample (1600 + SECOND, 60500 + SECOND, 60500 + SECOND, 1600 + SECOND);
     clock_sample (&c, &s);
-    ok (clock_read (&c, 1600 + SECOND) == 60500 + SECOND && c.steps == 1, "a clock that is behind steps forward");
+    ok (clock_read (&c, 1600 + SECOND) == 60500 + SECOND && c.steps == 1,
+        "a child's clock that is behind the estimate steps forward");
 
     uint64_t at = 1600 + SECOND;
     s = sample (at, 50500 + SECOND, 50500 + SECOND, at);
     clock_sample (&c, &s);
-    ok (clock_read (&c, at) == 60500 + SECOND, "a clock that is ahead does not step back");
-    ok (clock_read (&c, at + SECOND) == 60000 + 2 * SECOND, "it runs slower by 500 ppm");
+    ok (clock_read (&c, at) == 60500 + SECOND, "a child's clock that is ahead of the estimate does not step back");
+    ok (clock_read (&c, at + SECOND) == 60000 + 2 * SECOND,
+        "a child's clock that is ahead of the estimate runs slower by 500 ppm");
     ok (clock_bound (&c, at) == 11000 && clock_bound (&c, at + SECOND) == 1000 + 600 + 9500,
-        "the bound includes the remaining slew");
+        "a child's bound includes the slew that remains");
     ok (clock_estimate (&c, at) == 50500 + SECOND && clock_estimate_bound (&c, at) == 1000,
-        "the estimate's bound does not");
+        "the bound of a child's estimate does not include the slew that remains");
 
     clock_forward (&c, at, 70500 + SECOND);
     ok (clock_read (&c, at) == 70500 + SECOND && clock_estimate (&c, at) == 50500 + SECOND,
-        "a step forward to an id leaves the estimate unchanged");
+        "if a clock steps forward because of an id, the estimate does not change");
     clock_forward (&c, at, 5);
-    ok (clock_read (&c, at) == 70500 + SECOND, "a step to an earlier time does nothing");
+    ok (clock_read (&c, at) == 70500 + SECOND, "a clock does not step to an earlier time because of an id");
 }
 
 static void test_bad_samples (void)
@@ -87,18 +92,20 @@ static void test_bad_samples (void)
     clock_sample (&c, &s);
     s = sample (0, 900 * SECOND, 800 * SECOND, SECOND);
     clock_sample (&c, &s);
-    ok (clock_read (&c, SECOND) == before, "samples that contradict themselves are ignored");
+    ok (clock_read (&c, SECOND) == before, "samples with impossible times are ignored");
     s = sample (0, 100 * SECOND, 100 * SECOND, SECOND);
     clock_sample (&c, &s);
-    ok (clock_read (&c, SECOND) == 100 * SECOND, "the time of a root further ahead is adopted immediately");
+    ok (clock_read (&c, SECOND) == 100 * SECOND, "a child adopts the time of another root that is ahead immediately");
     s = sample (SECOND, 101 * SECOND, 101 * SECOND, SECOND);
     clock_sample (&c, &s);
     before = clock_read (&c, SECOND + 20000);
     s = sample (SECOND, 99 * SECOND, 99 * SECOND, SECOND + 20000);
     clock_sample (&c, &s);
-    ok (clock_read (&c, SECOND + 20000) == before, "a root behind the last one takes no clock back");
+    ok (clock_read (&c, SECOND + 20000) == before,
+        "a child's clock does not go back if another root is behind the previous one");
     ok (clock_estimate (&c, SECOND + 20000) == 99 * SECOND + 10000 && clock_bound (&c, SECOND + 20000) > 2 * SECOND,
-        "but the estimate follows it, and the bound includes how far the clock is ahead");
+        "if another root is behind the previous one, a child's estimate follows it, and the bound includes how far "
+        "the clock is ahead");
 }
 
 /* The parent's clock stepped forward between its two readings: by them, 5 s passed in a round trip of 1 s. */
@@ -109,7 +116,7 @@ static void test_parent_stepped (void)
 
     clock_sample (&c, &s);
     ok (clock_estimate (&c, SECOND) == 100 * SECOND + SECOND / 2 && clock_bound (&c, SECOND) >= SECOND / 2,
-        "a wait longer than the round trip is ignored: the bound includes the whole trip");
+        "if the parent reports a wait longer than the round trip, the bound includes the whole round trip");
 }
 
 static void test_lost_time (void)
@@ -118,16 +125,17 @@ static void test_lost_time (void)
 
     clock_start (&c, 5 * SECOND, 100 * SECOND);
     clock_forward (&c, 9 * SECOND, 200 * SECOND);
-    ok (clock_read (&c, 9 * SECOND) == 104 * SECOND, "ids do not move the clock that leads");
+    ok (clock_read (&c, 9 * SECOND) == 104 * SECOND, "ids of other ranks do not move the clock of rank 0");
     clock_step (&c, 9 * SECOND, 100 * SECOND);
     clock_lost_time (&c, 7 * SECOND, 2 * SECOND);
     ok (clock_read (&c, 7 * SECOND) == 104 * SECOND && clock_read (&c, 8 * SECOND) == 105 * SECOND,
-        "a CLOCK_BOOTTIME that went back does not stop the instance's time");
+        "if CLOCK_BOOTTIME went back, the instance's time does not stop");
     clock_lost_time (&c, 20 * SECOND, -10 * SECOND);
-    ok (clock_read (&c, 20 * SECOND) == 107 * SECOND, "a jump ahead does not move it");
+    ok (clock_read (&c, 20 * SECOND) == 107 * SECOND,
+        "if CLOCK_BOOTTIME jumped ahead, the instance's time does not jump");
     clock_sample (&c, &(struct idt_clock_sample){ 0, 0, 0, 0, 0 });
     c.leads = false;
-    ok (clock_bound (&c, 20 * SECOND) >= 12 * SECOND, "the bound grows by the jump");
+    ok (clock_bound (&c, 20 * SECOND) >= 12 * SECOND, "if CLOCK_BOOTTIME jumped, the bound grows by the jump");
 }
 
 static void test_when (void)
@@ -144,7 +152,8 @@ static void test_when (void)
                 if (when < boot || clock_read (&c, when) < inst || clock_read (&c, when) > inst + 3)
                     bad++;
             }
-    ok (bad == 0, "clock_when () is never early, and at most 3 us late in 4 ms");
+    ok (bad == 0,
+        "clock_when () never returns a time that is too early, and for times up to 4 ms ahead at most 3 us too late");
 }
 
 static uint64_t next_random (uint64_t *state)
@@ -188,8 +197,9 @@ static void test_random (void)
             last_child = c;
         }
     }
-    ok (backwards == 0, "in 100000 steps of random histories no clock goes back");
-    ok (outside == 0, "the child's distance from the root is always within its bound");
+    ok (backwards == 0, "in 100000 steps of random histories no clock of a root or child goes back");
+    ok (outside == 0,
+        "in random histories the distance between the clocks of child and root is within the child's bound");
 }
 
 int main (void)

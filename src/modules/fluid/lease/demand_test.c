@@ -55,14 +55,15 @@ static void test_steady (void)
 
     start (&p);
     ok (rests (&p, 100) == 0 && demand_due (&p.d) == UINT64_MAX, "a rank without requests requests no sublease");
-    ok (comes (&p, 60, 15, 1) == 0, "nor does a rank with few requests");
+    ok (comes (&p, 60, 15, 1) == 0, "a rank with few requests requests no sublease");
     ok (comes (&p, 1, 1000, 1) == 0 && comes (&p, 3, 1000, 1) == 16,
-        "after two windows with forwarded requests it requests one");
-    ok (comes (&p, 120, 1000, 1) == 16 && p.changes == 1, "with a steady need the size does not change");
-    ok (demand_due (&p.d) != UINT64_MAX && rests (&p, 6) == 0, "without requests the sublease is returned");
+        "a rank whose requests were forwarded in two windows requests a sublease");
+    ok (comes (&p, 120, 1000, 1) == 16 && p.changes == 1,
+        "with a steady need the size of the requested sublease does not change");
+    ok (demand_due (&p.d) != UINT64_MAX && rests (&p, 6) == 0, "a rank without requests no longer wants its sublease");
     start (&p);
     comes (&p, 4, 1000, 1);
-    ok (rests (&p, UINT32_MAX) == 0, "also after a very long time");
+    ok (rests (&p, UINT32_MAX) == 0, "a rank without requests for a very long time no longer wants its sublease");
 }
 
 static uint32_t size_for (uint32_t requests, uint32_t ids)
@@ -77,11 +78,11 @@ static void test_sizes (void)
 {
     ok (size_for (1000, 8) == 16 && size_for (1000, 9) == 32 && size_for (1000, 100) == 256
             && size_for (1000, 256) == 512,
-        "the size is twice the mean, rounded up");
-    ok (size_for (1000, 300) == 0 && size_for (100, 65536) == 0, "a rank that needs more than the largest size "
-                                                                 "requests none");
+        "the requested size is twice the mean need, rounded up");
+    ok (size_for (1000, 300) == 0 && size_for (100, 65536) == 0,
+        "a rank that needs more than the largest size requests no sublease");
     ok (size_for (50, 1000) == 256 && size_for (50, 100) == 32 && size_for (30, 4096) == 512,
-        "a burst fits into four milliseconds of the size");
+        "the requested size is large enough for a burst in four milliseconds");
 }
 
 static void test_changes (void)
@@ -90,15 +91,15 @@ static void test_changes (void)
 
     start (&p);
     ok (comes (&p, 30, 1000, 2) == 16 && comes (&p, 30, 4000, 8) > 16 && p.most <= 64,
-        "if requests are forwarded the size is doubled");
+        "if requests are forwarded although there is a sublease, the requested size is doubled");
     uint32_t before = p.changes;
     comes (&p, 200, 4000, 8);
-    ok (p.changes - before <= 2, "until they fit");
-    ok (comes (&p, 120, 1000, 1) < p.most, "it is halved if it was not needed for long");
+    ok (p.changes - before <= 2, "the requested size is doubled until no request is forwarded");
+    ok (comes (&p, 120, 1000, 1) < p.most, "the requested size is halved if it was not needed for long");
     p.changes = 0;
     for (uint32_t ids = 1; ids < 200; ids += 2)
         comes (&p, 1, 1000, ids);
-    ok (p.most >= 128 && p.changes <= 8, "a growing need changes the size once in a term");
+    ok (p.most >= 128 && p.changes <= 8, "a growing need changes the requested size at most once in a term");
 }
 
 /* With any variation of the need, the size changes at most once in a term; returns are not counted. */
@@ -121,8 +122,8 @@ static void test_waves (void)
         }
         good = good && p.changes <= 2;
     }
-    ok (good, "for waves of any length the size changes at most once in a term, and a rank that sometimes needs too "
-              "much requests none");
+    ok (good, "with waves of any length the requested size changes at most once in a term, and a rank that sometimes "
+              "needs too much requests none");
 }
 
 static void test_peak (void)
@@ -130,14 +131,14 @@ static void test_peak (void)
     struct play p;
 
     start (&p);
-    ok (demand_peak (&p.d) == 0, "a rank without requests has no peak");
+    ok (demand_peak (&p.d) == 0, "a rank without requests has a peak of 0");
     demand_note (&p.d, p.now_us, 2000, false);
     demand_note (&p.d, p.now_us + 3999, 2000, false);
-    ok (demand_peak (&p.d) == 1000, "the peak is the mean of four milliseconds");
+    ok (demand_peak (&p.d) == 1000, "the peak is the mean need of four milliseconds");
     demand_note (&p.d, p.now_us + 4000, 65536, false);
-    ok (demand_peak (&p.d) == FLUID_PER_MS, "at most the ids of a millisecond");
+    ok (demand_peak (&p.d) == FLUID_PER_MS, "the peak is at most the number of ids of a millisecond");
     rests (&p, 3);
-    ok (demand_peak (&p.d) == 0, "it is forgotten after two windows");
+    ok (demand_peak (&p.d) == 0, "the peak is forgotten after two windows without requests");
 }
 
 int main (void)

@@ -69,27 +69,28 @@ static void test_combine (void)
     struct lease_request req;
     uint32_t tag;
 
-    ok (r->due_us == UINT64_MAX && lease_relay_flush (r, 0, NULL, &req) == 0, "without requests nothing is sent");
+    ok (r->due_us == UINT64_MAX && lease_relay_flush (r, 0, NULL, &req) == 0, "a relay without requests sends nothing");
     add (r, 100, 1, 11, 40000);
-    ok (r->due_us == 100 + LEASE * 1000 / 12, "a renewal is held back for a twelfth of a lease");
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "a request for a renewal waits up to a twelfth of a lease for others");
     add (r, 200, 2, 12, 40000);
-    ok (r->due_us == 100 + LEASE * 1000 / 12, "the first request decides how long");
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "the first waiting request decides when all are sent");
     add (r, 300, 3, 13, 20000);
-    ok (r->due_us == 300, "a request with less than a third of a lease left is not held back");
+    ok (r->due_us == 300, "a request of a rank that has less than a third of its lease left does not wait");
     tag = lease_relay_flush (r, 300, &own, &req);
     ok (tag != 0 && req.nwant == 4 && req.want[0].generator == 11 && req.want[3].generator == 9,
-        "all are sent together, with this node's own request");
-    ok (r->due_us == UINT64_MAX, "then nothing waits");
+        "waiting requests are sent in one message, together with the request of this node");
+    ok (r->due_us == UINT64_MAX, "after a message was sent no request waits");
 
     struct lease_grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
     lease_relay_answered (r, 900, tag + 1, g, 3);
-    ok (heard.answers[1] == 0, "an answer with another tag is ignored");
+    ok (heard.answers[1] == 0, "an answer with another tag than the message is ignored");
     lease_relay_answered (r, 900, tag, g, 3);
     ok (heard.grants[1] == 1 && heard.sum[1] == 11 && heard.grants[3] == 1 && heard.sum[3] == 13,
-        "each request gets its own grants");
-    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "a request without grant is answered, too");
+        "each request in a message gets its own grants of the answer");
+    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "a request without a grant in the answer gets an answer, too");
     lease_relay_answered (r, 900, tag, g, 3);
-    ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1, "once");
+    ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1,
+        "each request in a message is answered once");
     lease_relay_fini (r);
 }
 
@@ -113,22 +114,24 @@ static void test_pace (void)
         }
     }
     ok (pace_us == 20000 && messages == 100000 / pace_us && late_us <= pace_us,
-        "a thousand urgent requests in 100 ms are sent in %d messages, none %d us late", (int)messages, (int)late_us);
+        "a thousand urgent requests in 100 ms are sent in %d messages, and none waits longer than %d us", (int)messages,
+        (int)late_us);
     lease_relay_flush (r, 2000000, NULL, &req);
-    ok (sent + req.nwant == 1000, "each is sent once");
-    ok (relay.waiting == NULL && relay.nwaiting == 0, "then no request waits");
+    ok (sent + req.nwant == 1000, "each of a thousand urgent requests is sent once");
+    ok (relay.waiting == NULL && relay.nwaiting == 0, "after the last of a thousand urgent requests no request waits");
     add (r, 3000000, 1, 7, 0);
-    ok (r->due_us == 3000000, "a later request that is alone is sent immediately");
+    ok (r->due_us == 3000000, "a later urgent request that is alone is sent immediately");
     add (r, 3000001, 2, 8, 0);
     lease_relay_drop_old (r, 3000002, 3000001);
     ok (lease_relay_flush (r, 3000002, NULL, &req) != 0 && req.nwant == 1 && req.want[0].generator == 8,
-        "a dropped request is not sent, a later one is");
+        "a dropped request is not sent, and a later request is");
     add (r, 3000003, 3, 9, 0);
     lease_relay_drop_old (r, 3000004, UINT64_MAX);
-    ok (relay.waiting == NULL && relay.nwaiting == 0 && r->due_us == UINT64_MAX, "a dropped request does not wait");
+    ok (relay.waiting == NULL && relay.nwaiting == 0 && r->due_us == UINT64_MAX,
+        "a dropped request does not count as waiting");
     lease_relay_fini (r);
     lease_relay_init (r, 1000, reply_cb, &heard);
-    ok (lease_relay_pace_us (r) == 1000000 / 240, "with shorter leases the pace is faster");
+    ok (lease_relay_pace_us (r) == 1000000 / 240, "with shorter leases messages are sent at shorter intervals");
     lease_relay_fini (r);
 }
 
@@ -143,10 +146,10 @@ static void test_backs (void)
     lease_relay_add_back (r, &own, 1);
     ok (lease_relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
             && req.back[1].end_ms == 18,
-        "returns are sent with requests");
-    ok (req.has_epoch && req.epoch_ms == 77, "so is the epoch that a child named");
+        "returns of leases are sent together with requests");
+    ok (req.has_epoch && req.epoch_ms == 77, "an epoch that a child reported is sent with requests");
     lease_relay_drop_old (r, 9, UINT64_MAX);
-    ok (heard.answers[1] == 1, "a request that is not answered in time is answered without a grant");
+    ok (heard.answers[1] == 1, "a request whose answer does not arrive in time is answered without a grant");
     lease_relay_fini (r);
 }
 
@@ -160,13 +163,14 @@ static void test_jump (void)
     add (&r, 1000, 1, 1, 0);
     add (&r, 7000, 2, 2, 0);
     lease_relay_jumped (&r, 508000, 500000);
-    ok (lease_relay_oldest (&r) == 501000, "the arrival is moved by the jump of the clock");
+    ok (lease_relay_oldest (&r) == 501000, "if CLOCK_BOOTTIME jumped, the arrival of a request is moved by the jump");
     lease_relay_drop_old (&r, 508000, UINT64_MAX - 1);
-    ok (heard.received_us[1] == 501000 && heard.received_us[2] == 507000, "the answer contains the moved arrival");
+    ok (heard.received_us[1] == 501000 && heard.received_us[2] == 507000,
+        "the answer to a request contains the moved time of its arrival");
     add (&r, 600000, 3, 3, 0);
     lease_relay_jumped (&r, 601000, 500000);
     lease_relay_drop_old (&r, 601000, UINT64_MAX - 1);
-    ok (heard.received_us[3] == 601000, "which is never after now");
+    ok (heard.received_us[3] == 601000, "the moved time of an arrival is never after now");
     lease_relay_fini (&r);
 }
 
@@ -181,7 +185,7 @@ static void test_limit (void)
         "the number of waiting requests is limited");
     lease_relay_drop_old (r, 1, 1);
     ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0,
-        "a refused request is not answered");
+        "a request that was refused because too many wait gets no answer");
     lease_relay_fini (r);
     free (w);
 }

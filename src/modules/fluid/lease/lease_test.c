@@ -55,28 +55,29 @@ static void test_grants (void)
     struct lease_want w = want (A, 1);
     struct lease_grant g;
 
-    ok (denies (t, 1000, A, 1), "nothing is granted above the durable horizon");
+    ok (denies (t, 1000, A, 1), "the root grants no range above the durable horizon");
     lease_stored (t, 1120);
     ok (gives (t, 1010, A, 1, 1000, 1070),
-        "the first range begins at the horizon of the start, and ends a lease from now");
-    ok (gives (t, 1050, A, 1, 1000, 1070), "a retry gets the same answer");
+        "the first range begins at the horizon of the start, and ends one lease after now");
+    ok (gives (t, 1050, A, 1, 1000, 1070), "a repeated request gets the same range");
     ok (gives (t, 1050, B, 1, 1070, 1110), "another incarnation gets a range of its own");
-    ok (gives (t, 1055, A, 1, 1110, 1115), "a retry of the first one then gets a new range");
+    ok (gives (t, 1055, A, 1, 1110, 1115),
+        "a repeated request of the first incarnation, after another was granted a range, gets a new range");
     ok (denies (t, 1055, A, 2), "an empty range is not granted");
-    ok (gives (t, 1056, A, 2, 1115, 1116) && denies (t, 1058, A, 1), "an old number gets nothing");
+    ok (gives (t, 1056, A, 2, 1115, 1116) && denies (t, 1058, A, 1), "a request with an old number gets nothing");
     ok (gives (t, 1090, A, 3, 1116, 1120), "a range ends at the horizon at the latest");
     w.generator = 5;
-    ok (!lease_grant (t, 1090, &w, &g), "a generator above the table is refused");
+    ok (!lease_grant (t, 1090, &w, &g), "a request for a generator above the table is refused");
     w = want (A, 1);
     w.incarnation[0] = '\0';
-    ok (!lease_grant (t, 1090, &w, &g), "a request without incarnation is refused");
+    ok (!lease_grant (t, 1090, &w, &g), "a request without an incarnation is refused");
     free (t);
 
     t = lease_table_create (5, 60, FLUID_TIMESTAMP_MAX - 5);
     lease_stored (t, FLUID_TIMESTAMP_MAX + 100);
     ok (gives (t, FLUID_TIMESTAMP_MAX - 5, A, 1, FLUID_TIMESTAMP_MAX - 5, FLUID_TIMESTAMP_MAX + 1)
             && denies (t, FLUID_TIMESTAMP_MAX + 9, A, 2),
-        "nothing is granted above the last timestamp");
+        "no range above the last timestamp is granted");
     free (t);
 }
 
@@ -89,17 +90,17 @@ static void test_back (void)
     gives (t, 100, A, 1, 0, 160);
     gives (t, 110, B, 1, 160, 170);
     b = back (A, 120);
-    ok (!lease_give_back (t, &b), "a return is accepted only from the holder of the last range");
+    ok (!lease_give_back (t, &b), "a return is accepted only from the incarnation that holds the last range");
     b = back (B, 170);
-    ok (!lease_give_back (t, &b), "and not with the end of the range itself");
+    ok (!lease_give_back (t, &b), "a return at the end of the range itself is not accepted");
     b = back (B, 165);
-    ok (lease_give_back (t, &b) && !lease_give_back (t, &b), "the rest is taken back once");
+    ok (lease_give_back (t, &b) && !lease_give_back (t, &b), "the rest of a range is taken back only once");
     ok (denies (t, 120, B, 1) && denies (t, 120, B, 2),
-        "earlier requests of that incarnation that arrive late are refused");
+        "requests of an incarnation that arrive after its return are refused");
     gives (t, 120, C, 1, 165, 180);
     b = back (C, 150);
-    ok (lease_give_back (t, &b) && gives (t, 130, A, 2, 165, 190), "a return below the begin of the ranges is raised "
-                                                                   "to that begin");
+    ok (lease_give_back (t, &b) && gives (t, 130, A, 2, 165, 190),
+        "a return at a time before the begin of the range takes back only the range");
     free (t);
 }
 
@@ -115,16 +116,17 @@ static void test_back_of_a_row (void)
     gives (t, 140, A, 3, 180, 200);
     b = back (A, 145);
     ok (lease_give_back (t, &b) && gives (t, 145, B, 1, 145, 205),
-        "the rest of three ranges in a row is returned together");
+        "the rest of three ranges in a row of one incarnation is returned together");
     gives (t, 150, C, 1, 205, 210);
     gives (t, 160, B, 2, 210, 220);
     b = back (B, 170);
-    ok (lease_give_back (t, &b) && gives (t, 170, D, 1, 210, 230), "... but nothing below a range of another "
-                                                                   "incarnation");
+    ok (lease_give_back (t, &b) && gives (t, 170, D, 1, 210, 230),
+        "a return takes back nothing below a range of another incarnation");
     lease_raise (t, 240);
     gives (t, 190, D, 2, 240, 250);
     b = back (D, 215);
-    ok (lease_give_back (t, &b) && gives (t, 195, C, 2, 240, 255), "... nor below a gap that was never granted");
+    ok (lease_give_back (t, &b) && gives (t, 195, C, 2, 240, 255),
+        "a return takes back nothing below a gap that was never granted");
     free (t);
 }
 
@@ -140,15 +142,16 @@ static void test_save (void)
     lease_save (t, data);
     ok (size < 1000 && lease_load (next, data, size - 1) < 0 && lease_load (next, data, sizeof (data)) < 0
             && lease_load (next, data, size) == 0,
-        "a table is handed over completely");
+        "a saved table is loaded completely, and a truncated one is refused");
     ok (gives (next, 120, B, 3, 160, 170) && denies (next, 120, B, 2),
-        "a retry gets the grant of the former table, an old number nothing");
+        "with a loaded table a repeated request gets the grant of the former table, and an old number gets nothing");
     lease_stored (next, 1000);
-    ok (gives (next, 120, A, 2, 170, 180), "new ranges begin above all earlier ones");
+    ok (gives (next, 120, A, 2, 170, 180), "with a loaded table new ranges begin above all earlier ones");
     lease_reopen (next, want (A, 1).generator, 200);
-    ok (gives (next, 130, A, 3, 180, 190), "reopening a generator above its last end changes nothing");
+    ok (gives (next, 130, A, 3, 180, 190), "reopening a generator at a time above its last end changes nothing");
     lease_reopen (next, want (A, 1).generator, 150);
-    ok (gives (next, 130, B, 4, 150, 190), "unused time is granted again");
+    ok (gives (next, 130, B, 4, 150, 190),
+        "after a generator was reopened at a time, ranges are granted from that time on");
     free (next);
     free (t);
 }
@@ -158,19 +161,20 @@ static void test_horizon (void)
     struct lease_table *t = lease_table_create (5, 60, 0);
     uint64_t h = 0;
 
-    ok (lease_must_store (t, 100, &h) && h == 220, "the horizon is raised to two leases from now");
-    ok (!lease_must_store (t, 100, &h) && lease_next_store (t) == UINT64_MAX, "a store is requested once");
+    ok (lease_must_store (t, 100, &h) && h == 220, "the horizon is first raised to two leases from now");
+    ok (!lease_must_store (t, 100, &h) && lease_next_store (t) == UINT64_MAX,
+        "while a store is under way no further store is requested");
     lease_store_failed (t);
-    ok (lease_must_store (t, 101, &h) && h == 221, "and again after a failure");
+    ok (lease_must_store (t, 101, &h) && h == 221, "a store is requested again after a failure");
     lease_stored (t, h);
     ok (lease_next_store (t) == 132 && !lease_must_store (t, 131, &h) && lease_must_store (t, 132, &h),
         "the horizon is raised when it is less than one and a half leases away");
-    ok (gives (t, 170, A, 1, 0, 221), "until that is stored, ranges end at the durable horizon");
+    ok (gives (t, 170, A, 1, 0, 221), "until a higher horizon is stored, ranges end at the durable horizon");
     ok (lease_close (t) == 221 && denies (t, 180, A, 2) && denies (t, 170, A, 1), "a closed table grants nothing");
     free (t);
 
     t = lease_table_create (5, 60, 500);
-    ok (lease_close (t) == 500, "a stop without grants keeps the horizon");
+    ok (lease_close (t) == 500, "a stop without grants stores the horizon of the start");
     free (t);
 }
 
@@ -184,15 +188,15 @@ static void test_end_of_time (void)
     lease_stored (t, horizon);
     ok (!lease_must_store (t, end - 1, &horizon) && !lease_must_store (t, end + 1000, &horizon)
             && lease_next_store (t) == UINT64_MAX,
-        "then no further store is requested");
+        "when the horizon is at the end of time, no further store is requested");
     ok (gives (t, end - 1, A, 1, end - 1000, end) && denies (t, end + 5, A, 2),
         "no range above the end of time is granted");
-    ok (lease_close (t) == end, "a stop stores no horizon above it, either");
+    ok (lease_close (t) == end, "a clean stop stores no horizon above the end of time");
     free (t);
 
     t = lease_table_create (5, 60, end);
     ok (!lease_must_store (t, end, &horizon) && denies (t, end, A, 1),
-        "a root that starts there grants nothing, and stores nothing");
+        "a root that starts at the end of time grants nothing and stores nothing");
     free (t);
 }
 
@@ -206,9 +210,10 @@ static void test_raise (void)
     lease_raise (t, 80);
     lease_raise (t, 170);
     ok (gives (t, 150, A, 1, 90, 160) && denies (t, 110, B, 1) && gives (t, 150, B, 1, 170, 210),
-        "a retry gets the range that was granted before; a new request gets one above all ranges");
+        "after the watermark rose, a repeated request gets the same range as before, and a new request gets a range "
+        "above");
     lease_raise (t, 900);
-    ok (lease_close (t) == 900, "a root that starts after a clean stop grants nothing below the stored horizon");
+    ok (lease_close (t) == 900, "a clean stop stores a horizon that is not below a published watermark");
     free (t);
 }
 
@@ -220,12 +225,12 @@ static void test_foreign_lease (void)
 
     lease_stored (t, 1000);
     w.have_hi_ms = 1000;
-    ok (lease_grant (t, 600, &w, &g) && !t->fenced_by_foreign, "ranges of other ranks that end below the horizon are "
-                                                               "accepted as this root's");
+    ok (lease_grant (t, 600, &w, &g) && !t->fenced_by_foreign,
+        "a rank that reports a lease up to the durable horizon got that lease from this root");
     w.number++;
     w.have_hi_ms = 1001;
     ok (!lease_grant (t, 700, &w, &g) && t->fenced_by_foreign && denies (t, 800, B, 1),
-        "a lease above the horizon stops all grants");
+        "a rank that reports a lease above the durable horizon makes the root stop all grants");
     free (t);
 }
 
@@ -351,7 +356,8 @@ static void test_all (void)
         overlaps += w.overlaps;
         free (w.t);
     }
-    ok (overlaps == 0, "in all %ld histories of %d events no two lives may use the same millisecond", histories, DEPTH);
+    ok (overlaps == 0, "in all %ld histories of %d events no two lives may make ids of the same millisecond", histories,
+        DEPTH);
 }
 
 static void test_random (void)
@@ -369,7 +375,7 @@ static void test_random (void)
         overlaps += w.overlaps;
         free (w.t);
     }
-    ok (overlaps == 0, "nor in 20000 long random histories");
+    ok (overlaps == 0, "in 20000 long random histories no two lives may make ids of the same millisecond");
 }
 
 int main (void)

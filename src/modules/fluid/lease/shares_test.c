@@ -360,10 +360,10 @@ int main (void)
           (unsigned long long)renewals);
     if (w->fault)
         diag ("seed %llu, at %llu ms: broken: %s", (unsigned long long)seed, (unsigned long long)w->now_ms, w->fault);
-    ok (!w->fault, "in random histories no id is made twice, out of order, or below a reported position");
+    ok (!w->fault, "in random histories of subleases no id is made twice, out of order, or below a reported position");
     ok (made_lent > tap_turns (10000) && loans > tap_turns (1000) && returns > tap_turns (100)
             && renewals > tap_turns (1000),
-        "many subleases are granted, used, renewed and returned");
+        "in random histories many subleases are granted, used, renewed and returned");
     free (w);
     return done_testing ();
 }

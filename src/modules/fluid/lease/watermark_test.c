@@ -50,14 +50,15 @@ static void test_sets (void)
     lessees_add (&a, 2, B);
     lessees_add (&b, 2, B);
     lessees_add (&b, 1, A);
-    ok (memcmp (&a.sum, &b.sum, sizeof (a.sum)) == 0 && a.count == 2, "a set does not depend on the order");
+    ok (memcmp (&a.sum, &b.sum, sizeof (a.sum)) == 0 && a.count == 2,
+        "the sum of a set of lessees does not depend on their order");
     lessees_add (&c, 1, B);
     lessees_add (&c, 2, A);
-    ok (a.sum != c.sum, "but on the holder of each generator");
+    ok (a.sum != c.sum, "the sum of a set of lessees depends on the holder of each generator");
     c = (struct lessees){ 0, 0 };
     lessees_add (&c, 1, A);
     lessees_add (&c, 1, A);
-    ok (a.sum != c.sum && c.sum != 0, "and on members that are counted twice");
+    ok (a.sum != c.sum && c.sum != 0, "a set in which a lessee was counted twice has another sum");
 }
 
 static void test_reports (void)
@@ -67,24 +68,26 @@ static void test_reports (void)
                   none = report (C, 7);
 
     ok (reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
-        "children report");
+        "the reports of several children are accepted");
     reports_join (r, 20, &all);
-    ok (all.lessees.count == 2 && all.low_ms == 40, "the lowest position counts, without reports of an empty set");
+    ok (all.lessees.count == 2 && all.low_ms == 40,
+        "reports are joined to the lowest position, without the positions of reports of an empty set");
     y.low_ms = 60;
     reports_take (r, 90, &y);
     all = report (A, UINT64_MAX);
     reports_join (r, 100, &all);
-    ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report replaces its last one");
+    ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report replaces the child's previous one");
     x.rank = 3;
     reports_take (r, 105, &x);
     all = report (A, UINT64_MAX);
     reports_join (r, 105, &all);
-    ok (all.lessees.count == 3, "a report with another incarnation of the same rank replaces nothing");
+    ok (all.lessees.count == 3,
+        "a report of another incarnation of the same rank does not replace the report of the first");
     reports.count = 2;
     x.rank = 0;
     all = report (A, UINT64_MAX);
     reports_join (r, 110, &all);
-    ok (all.lessees.count == 1 && all.low_ms == 60, "a child that is silent for long is left out");
+    ok (all.lessees.count == 1 && all.low_ms == 60, "the report of a child that has been silent for long is left out");
     free (reports.entry);
 
     reports = (struct reports){ .keep_us = 100 };
@@ -102,7 +105,8 @@ static void test_reports (void)
         sorted = sorted && reports_take (r, 0, &x) == 0;
     }
     x.from[3] = 'y';
-    ok (sorted && reports_take (r, 0, &x) < 0 && errno == ENOBUFS, "more than REPORTS_MAX are refused");
+    ok (sorted && reports_take (r, 0, &x) < 0 && errno == ENOBUFS,
+        "reports of more than REPORTS_MAX children are refused");
     free (reports.entry);
 }
 
@@ -114,26 +118,28 @@ static void test_root (void)
 
     ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_lessee (w, 50),
         "while no lease is held the watermark is the root's time");
-    ok (watermark_raise (w, 60, 55, &none) == 55, "but not above the durable horizon");
+    ok (watermark_raise (w, 60, 55, &none) == 55, "the watermark does not exceed the durable horizon");
     given (w, 100, 1, A);
-    ok (watermark_raise (w, 200, 5000, &none) == 55, "a lessee that has not reported holds it back");
-    ok (watermark_raise (w, 200, 5000, &a) == 90, "one that has reported holds it at its position");
+    ok (watermark_raise (w, 200, 5000, &none) == 55, "a lessee that has not reported holds the watermark back");
+    ok (watermark_raise (w, 200, 5000, &a) == 90, "a lessee that has reported holds the watermark at its position");
     lessees_add (&b.lessees, 2, B);
-    ok (watermark_raise (w, 300, 5000, &b) == 90, "reports of a lessee that holds nothing do not count");
+    ok (watermark_raise (w, 300, 5000, &b) == 90,
+        "a report that counts a lessee without a lease does not raise the watermark");
     given (w, 310, 2, B);
-    ok (watermark_raise (w, 320, 5000, &b) == 250, "with reports of all lessees it is the lowest position");
+    ok (watermark_raise (w, 320, 5000, &b) == 250,
+        "when all lessees have reported, the watermark is their lowest position");
     b.low_ms = 100;
-    ok (watermark_raise (w, 330, 5000, &b) == 250, "it never decreases");
+    ok (watermark_raise (w, 330, 5000, &b) == 250, "the watermark never decreases");
     watermark_back (w, 330, &back);
     b.low_ms = 320;
-    ok (watermark_raise (w, 340, 5000, &b) == 320, "a return of a replaced lessee has no effect");
+    ok (watermark_raise (w, 340, 5000, &b) == 320, "the return of a lessee that was replaced has no effect");
     back.generator = 2;
     watermark_back (w, 330, &back);
     a.low_ms = 335;
     ok (watermark_raise (w, 350, 5000, &a) == 335, "the watermark does not wait for a lessee that returned its ranges");
     ok (watermark_raise (w, 100 + NO_ID_BEFORE - 1, 5000, &none) == 335
             && watermark_raise (w, 100 + NO_ID_BEFORE, 5000, &none) == 100 + NO_ID_BEFORE,
-        "for a silent one it waits a lease and a quarter, and no longer");
+        "the watermark waits a lease and a quarter for a silent lessee, and no longer");
     free (w);
 }
 
@@ -149,13 +155,13 @@ static void test_lent (void)
     given (w, 100, 1, A);
     watermark_back (w, 300, &back);
     ok (watermark_raise (w, 504, 5000, &none) == 0 && watermark_raise (w, 505, 5000, &none) == 505,
-        "after a return the watermark waits while borrowers use their subleases");
+        "after a lessee's return the watermark waits while borrowers use subleases of that lessee");
     given (w, 600, 1, A);
     back.left_ms = 100 * LEASE;
     watermark_back (w, 700, &back);
     ok (watermark_raise (w, 600 + NO_ID_BEFORE - 1, 50000, &none) == 505
             && watermark_raise (w, 600 + NO_ID_BEFORE, 50000, &none) == 600 + NO_ID_BEFORE,
-        "but no longer than for the lessee's own ranges");
+        "the watermark waits for borrowers of a lessee no longer than it waits for the lessee's own ranges");
     free (w);
 }
 
@@ -168,22 +174,23 @@ static void test_replaced (void)
     given (w, 10, 1, B);
     ok (watermark_raise (w, 200, 5000, &b) == 0, "the watermark waits for a replaced lessee");
     lessees_add (&both.lessees, 1, A);
-    ok (watermark_raise (w, 200, 5000, &both) == 120, "unless it reports");
+    ok (watermark_raise (w, 200, 5000, &both) == 120, "the watermark does not wait for a replaced lessee that reports");
     b.low_ms = 1500;
     given (w, 1000, 1, B);
     ok (watermark_raise (w, NO_ID_BEFORE - 1, 5000, &b) == 120
             && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
-        "until that lessee can use nothing any longer, up to a quarter of a lease later");
+        "the watermark waits for a replaced lessee until its ranges can no longer be in use, up to a quarter of a "
+        "lease longer");
     for (uint64_t now = 2000; now < 20000; now += 10)
         given (w, now, 1, now % 20 == 0 ? A : B);
     struct report last = own_report (B, 1, 30000);
     given (w, 20000, 1, B);
     ok (watermark_raise (w, 20001, 50000, &last) == 1500
             && watermark_raise (w, 19980 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
-        "for any number of replaced lessees");
+        "the watermark waits for any number of replaced lessees");
     given (w, 21000, 1, B);
     ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000,
-        "when their time is over, the watermark rises");
+        "when the ranges of replaced lessees can no longer be in use, the watermark rises");
     free (w);
 }
 
@@ -222,9 +229,9 @@ static void crash_on (const char *what, bool tells)
         given_from (w, now, 1, life, now - 100 + LEASE);
         given_from (w, now, 2, B, now - 100 + LEASE);
     }
-    ok (most_ms <= LEASE + LEASE / 2 + 100, "%s: the watermark does not rise for %ju ms at most", what,
+    ok (most_ms <= LEASE + LEASE / 2 + 100, "%s: the watermark does not advance for at most %ju ms", what,
         (uintmax_t)most_ms);
-    ok (behind_ms <= LEASE, "%s: ... and is then %ju ms behind", what, (uintmax_t)behind_ms);
+    ok (behind_ms <= LEASE, "%s: at the end the watermark is %ju ms behind", what, (uintmax_t)behind_ms);
     free (w);
 }
 
@@ -237,20 +244,21 @@ static void test_begin (void)
     given_from (w, 100, 2, B, 50);
     given_from (w, 2800, 2, B, 1100);
     given_from (w, 2800, 1, A, 2850);
-    ok (watermark_raise (w, 2900, 5000, &b) == 2850, "a lessee that has not reported holds it back to the begin of "
-                                                     "its range");
+    ok (watermark_raise (w, 2900, 5000, &b) == 2850,
+        "a lessee that has not reported holds the watermark at the begin of its range");
     given_from (w, 2900, 1, C, 3800);
     b.low_ms = 3100;
-    ok (watermark_raise (w, 3200, 5000, &b) == 2850, "... also after it was replaced");
+    ok (watermark_raise (w, 3200, 5000, &b) == 2850,
+        "a lessee that was replaced before it reported holds the watermark at the begin of its range");
     lessees_add (&b.lessees, 1, A);
-    ok (watermark_raise (w, 3200, 5000, &b) == 3100, "... unless it reports, and the one that replaced it begins "
-                                                     "above");
+    ok (watermark_raise (w, 3200, 5000, &b) == 3100,
+        "a replaced lessee that reports, and a new lessee whose range begins above, do not hold the watermark back");
     b = own_report (C, 1, 3500);
-    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "the watermark waits for a lessee that reported and is then "
-                                                     "silent");
+    ok (watermark_raise (w, 3600, 5000, &b) == 3100,
+        "the watermark waits for a lessee that has reported and then became silent");
     b = own_report (C, 3, 3500);
-    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "a report of a lessee that holds nothing does not replace "
-                                                     "another");
+    ok (watermark_raise (w, 3600, 5000, &b) == 3100,
+        "a report that counts a lessee without a lease does not stand for another lessee");
     free (w);
 }
 
@@ -262,18 +270,19 @@ static void test_restart (void)
 
     ok (watermark_raise (w, 3999, 9000, &none) == 700, "a new root starts with the stored watermark");
     watermark_record (w, 3200, &r);
-    ok (r.watermark_ms == 700 && r.settle_ms == 800, "it stores for how long an earlier root's leases may still be "
-                                                     "in use");
-    ok (watermark_raise (w, 4000, 9000, &none) == 4000, "when these are over the watermark rises");
+    ok (r.watermark_ms == 700 && r.settle_ms == 800,
+        "a new root stores for how long leases of an earlier root may still be in use");
+    ok (watermark_raise (w, 4000, 9000, &none) == 4000,
+        "when leases of an earlier root can no longer be in use, the watermark rises");
     watermark_record (w, 4000, &r);
     ok (r.watermark_ms == 4000 && r.settle_ms > 125 && r.settle_ms < 130,
-        "then it stores for how long its own may be in "
-        "use");
+        "a root stores for how long its own leases may be in use");
     free (w);
 
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 3000, .settle_ms = 1000 };
     w = watermark_create (10, 100, &r, 3000);
-    ok (watermark_raise (w, 3001, 9000, &none) == 3001, "after a stop without lessees it rises immediately");
+    ok (watermark_raise (w, 3001, 9000, &none) == 3001,
+        "when a root starts after a clean stop without lessees, the watermark rises immediately");
     free (w);
 }
 
@@ -287,12 +296,12 @@ static void test_step (void)
     watermark_stepped (w, 500000);
     watermark_stepped (w, 250001);
     ok (watermark_raise (w, 4750, 9000, &none) == 700 && watermark_raise (w, 4751, 9000, &none) == 4751,
-        "after a step, an earlier root's leases settle as late as without it");
+        "a step of the root's clock does not shorten the wait for leases of an earlier root");
     given (w, 5000, 1, A);
     watermark_stepped (w, 1000);
     ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
             && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
-        "a silent lessee is waited for as long as without it");
+        "a step of the root's clock does not shorten the wait for a silent lessee");
     free (w);
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
@@ -500,9 +509,7 @@ static void test_all (void)
         end (&w);
     }
     ok (broken == 0 && raised > 100,
-        "in all %ld histories of %d events no id can be made below the published "
-        "watermark",
-        histories, DEPTH);
+        "in all %ld histories of %d events no id can be made below the published watermark", histories, DEPTH);
 }
 
 static void test_random (void)
@@ -521,7 +528,7 @@ static void test_random (void)
         broken += w.broken;
         end (&w);
     }
-    ok (broken == 0, "nor in 20000 long random histories");
+    ok (broken == 0, "in 20000 long random histories no id can be made below the published watermark");
 }
 
 int main (void)
