@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ending.c - ends the module when the broker of Flux is about to exit; its handover, a file that is complete or absent
+/* ending.c - ends the module when the broker of Flux is about to exit; writes the handover to a file that is either
+ * complete or absent
  *
- * The event of a change has the state as a number, whose meaning depends on the version of Flux. So each change is
- * followed by a request for the name of the state.
+ * The event of a change of the broker's state has the state as a number, whose meaning depends on the version of Flux.
+ * So after each change the name of the state is requested.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 struct ending {
     idt_t *h;
     idt_future_t *changes;
-    idt_future_t *name; /* the request under way, or NULL */
+    idt_future_t *name; /* the pending request for the name, or NULL */
     void (*over) (void *arg);
     void *arg;
 };
@@ -48,7 +49,7 @@ static void name_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* An answer that is under way may be of the previous state, so it is dropped and the name is requested again. */
+/* Request the name of the state. A pending request may be answered with the previous state, so it is dropped. */
 static void ask_name (struct ending *e)
 {
     idt_future_destroy (e->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_children_test.c - the subtree of a broker in Flux's tree, and the UUIDs of its children */
+/* flux_children_test.c - which ranks are below a broker in Flux's tree, and which UUIDs its children have */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
 
-/* Rank 1 of 8: its children are 3 and 4, and 7 is a child of 3. */
+/* The subtree of rank 1 in a tree of 8 ranks: the children of rank 1 are 3 and 4, and 7 is a child of 3. */
 static const char tree[] = "{\"rank\":1,\"size\":4,\"children\":["
                            "{\"rank\":3,\"size\":2,\"children\":[{\"rank\":7,\"size\":1,\"children\":[]}]},"
                            "{\"rank\":4,\"size\":1,\"children\":[]}]}";

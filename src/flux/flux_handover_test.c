@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_handover_test.c - a handover is read once, by the owner only */
+/* flux_handover_test.c - a handover can be read once, and only by the owner */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hello.c - sends hellos to the parent, and answers those of child brokers
+/* hello.c - sends hellos to the parent, and answers the hellos of child brokers
  *
- * At most one hello to the parent is under way. The parent counts as connected from an answer until a failure. A
- * failure that means only that the service is not loaded is not logged. At most one request for the UUID of a child is
- * under way, so there are at most as many as children.
+ * At most one hello to the parent is pending. From an answer of the parent until a failure, the parent counts as
+ * connected. A failure that only means that the parent has not loaded the service is not logged. For each child at most
+ * one request for its UUID is pending, so there are never more such requests than children.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 
 #define HELLO "fluid.hello"
 #define PERIOD_MS 1000
-#define SOON_MS 100 /* while the parent does not answer, or does not know the time */
+#define SOON_MS 100 /* period while the parent does not answer, or does not know the time */
 #define ANSWER_MS 5000
 
 /* --- hellos to the parent ----------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ struct flux_parent {
     const struct idt_overlay_ops *ops;
     void *arg;
     idt_watcher_t *timer;
-    idt_future_t *f; /* the hello under way, or NULL */
+    idt_future_t *f; /* the pending hello, or NULL */
     uint64_t sent_us;
     bool up;
     int logged_errnum; /* the errno that was logged last */
@@ -70,7 +70,7 @@ static void fail (struct flux_parent *p, int errnum, const char *text)
     plan (p, SOON_MS);
 }
 
-/* Pass the clock of an answer on as a sample. Returns false if the answer has none. */
+/* Pass the clock in an answer on as a sample. Returns false if the answer has no clock. */
 static bool take_clock (struct flux_parent *p, idt_future_t *f)
 {
     struct idt_clock_sample s = { .sent_us = p->sent_us, .received_us = clock_us (CLOCK_BOOTTIME) };
@@ -145,7 +145,7 @@ struct flux_parent *flux_parent_create (idt_t *h, uint32_t rank, const struct id
 struct greeter {
     idt_t *h;
     struct flux_children *below;
-    struct upcalls ups; /* 'msg': the hello, 'tag': its rank */
+    struct upcalls ups; /* 'msg' is the hello, 'tag' the rank that it names */
     const struct idt_overlay_ops *ops;
     void *arg;
     uint64_t started_us;
@@ -173,7 +173,7 @@ static struct reading read_clock (const struct greeter *g)
     return r;
 }
 
-/* 'received' is the clock's reading when the hello arrived. */
+/* Answer a hello. 'received' is the clock's reading at the time when the hello arrived. */
 static void welcome (struct greeter *g, const idt_msg_t *hello, const struct reading *received)
 {
     struct reading sent = read_clock (g);
@@ -196,7 +196,7 @@ static void refuse (struct greeter *g, const idt_msg_t *hello)
                           "between them, too");
 }
 
-/* The broker of the rank that a hello names has answered with its UUID. */
+/* A hello names a rank, and the broker of this rank has answered with its UUID. */
 static void named_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hello_test.c - the hellos of a rank to its parent, and which of them the parent accepts */
+/* hello_test.c - the hellos of a rank to its parent, and which hellos the parent accepts */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -21,12 +21,12 @@
 #define MODULE NAME ("5")
 #define CLIENT NAME ("6")
 
-/* --- the test plays broker and module -------------------------------------------------------------------- */
+/* --- the test plays broker and module -------- */
 
 struct world {
     idt_t *h;
-    const idt_msg_t *answer;  /* our last answer */
-    const idt_msg_t *request; /* our last request */
+    const idt_msg_t *answer;  /* the last answer of this test */
+    const idt_msg_t *request; /* the last request of this test */
     int answers, requests, lines;
     bool knows_time;
     int ups, downs, samples;
@@ -107,7 +107,7 @@ static void begin (struct world *w)
         bail_out ("no memory");
 }
 
-/* Answer our last request. */
+/* Send an answer to the last request. */
 static void answer (struct world *w, int errnum, const char *payload)
 {
     idt_msg_t *msg = idt_msg_respond (w->request, (uint32_t)errnum);
@@ -170,7 +170,7 @@ static void check_parent (void)
 
 /* --- the rank that answers --------------------------------------------------------------------------------- */
 
-/* Receive a hello from a module of the broker 'uuid', with the route that sender_mark () leaves. */
+/* Receive a hello from a module of the broker 'uuid', with the route that sender_mark () makes. */
 static void say_hello (struct world *w, const char *uuid, const char *payload, uint32_t roles)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -302,7 +302,7 @@ static void over_cb (void *arg)
     *(int *)arg += 1;
 }
 
-/* The state has changed: send the event, and answer the request for the name. */
+/* Send the event that the state has changed, and answer the request for the state's name. */
 static void change (struct world *w, const idt_msg_t *monitor, const char *state)
 {
     idt_msg_t *msg = idt_msg_respond (monitor, 0);

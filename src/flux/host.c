@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.c - the fluid service as a module of Flux, whose broker it makes look like the broker of an idtree module
+/* host.c - makes the fluid service a module of Flux: to the service, Flux's broker looks like idtree's
  *
  * A module knows its broker only through its handle, and a handle knows its broker only through the functions of a
- * transport (libidtree/transport.h). This is a transport over the handle that Flux gives to its modules, so code that
- * uses libidtree runs in Flux unchanged, with its reactor and futures.
+ * transport (libidtree/transport.h). This file is a transport over the handle that Flux gives to its modules. So code
+ * that uses libidtree runs in Flux unchanged, with libidtree's reactor and futures.
  *
- * Flux's own reactor never runs in the module's thread. The handle's reactor waits on Flux's descriptor, which is
- * edge-triggered, so each time all messages are read (next_message ()).
+ * Flux's own reactor never runs in the module's thread. The handle's reactor waits on Flux's descriptor. This
+ * descriptor is edge-triggered, so all messages are read each time (next_message ()).
  *
  * Flux may cancel a thread at any system call. Here cancellation is enabled only between two turns of the reactor,
- * where the module can end cleanly: it returns what it holds, and unlocks its folder for the next load.
+ * where the module can end cleanly: it returns its leases, and unlocks its folder for the next load.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,8 +36,8 @@
 #include "libutil/errprintf.h"
 
 #define HOST_SERVICE "fluid"
-#define SMALL 1024         /* bytes of a message that is converted without an allocation */
-#define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json in idtree's broker */
+#define SMALL 1024         /* largest message in bytes that is converted without an allocation */
+#define MAX_JSON (2 << 20) /* bytes of a request's text; in idtree's broker, broker.max-json sets this limit */
 
 struct flux_host {
     flux_t *flux;
@@ -49,9 +49,9 @@ struct flux_host {
     struct flux_children *below;
     struct greeter *greeter;
     struct ending *ending;
-    struct flux_parent *parent; /* NULL at rank 0, and while no module is attached to the overlay */
+    struct flux_parent *parent; /* NULL at rank 0, and until a module attaches to the overlay */
     char flux_handover_path[PATH_MAX];
-    void *past; /* the handover of the previous life, or NULL */
+    void *past; /* the handover of the previous load, or NULL */
     size_t flux_handover_size;
 };
 
@@ -72,8 +72,8 @@ static void leave (void *buf, const char *small)
     errno = saved;
 }
 
-/* Convert a message. libflux and libidtree encode a message in the same bytes (RFC 3), so one decodes what the other
- * encodes. Return a new one, or NULL with errno set (ENOMEM, EPROTO).
+/* Convert a message. libflux and libidtree encode a message as the same bytes (RFC 3), so each decodes what the other
+ * has encoded. Returns a new message, or NULL with errno set (ENOMEM, EPROTO).
  */
 static idt_msg_t *message_from_flux (const flux_msg_t *in)
 {
@@ -103,7 +103,7 @@ static flux_msg_t *message_to_flux (const idt_msg_t *in)
     return msg;
 }
 
-/* Restore the route of an answer: its newest hop is this broker, which sender_mark () replaced (sender.h). */
+/* Restore the route of an answer. Its newest hop was this broker, until sender_mark () replaced it (sender.h). */
 static int restore_route (const struct flux_host *host, flux_msg_t *msg, const idt_msg_t *from)
 {
     if (idt_msg_type (from) != IDT_MSGTYPE_RESPONSE || idt_msg_route_count (from) == 0)
@@ -123,7 +123,7 @@ static int host_send (void *impl, const idt_msg_t *msg)
     return errset (errnum);
 }
 
-/* Returns NULL with errno EAGAIN, or ECONNRESET. */
+/* Return the next message, or NULL with errno EAGAIN (there is none) or ECONNRESET. */
 static flux_msg_t *next_message (struct flux_host *host)
 {
     flux_msg_t *msg;
@@ -140,7 +140,7 @@ static flux_msg_t *next_message (struct flux_host *host)
     return msg;
 }
 
-/* Flux's broker ends a module by NAME.shutdown, as the instance owner. */
+/* Whether Flux's broker ends the module by this request: NAME.shutdown, sent as the instance owner. */
 static bool is_end (const struct flux_host *host, const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
@@ -150,8 +150,8 @@ static bool is_end (const struct flux_host *host, const idt_msg_t *msg)
            && strcmp (topic + len, ".shutdown") == 0;
 }
 
-/* Mark a request as idtree's own broker would. Returns whether it is for the handle; otherwise it was answered here, or
- * dropped because memory was exhausted.
+/* Mark a request as idtree's own broker would. Returns whether the handle must get the request. Otherwise it was
+ * answered here, or dropped because memory is short.
  */
 static bool admit (struct flux_host *host, idt_msg_t *request)
 {
@@ -165,7 +165,9 @@ static bool admit (struct flux_host *host, idt_msg_t *request)
     return false;
 }
 
-/* A message that cannot be decoded is dropped, as Flux does. */
+/* Receive a message for the handle. Messages that cannot be decoded are dropped, as Flux drops them. Returns NULL with
+ * errno EPIPE if the module must end.
+ */
 static const idt_msg_t *host_recv (void *impl)
 {
     struct flux_host *host = impl;
@@ -197,7 +199,9 @@ static int host_pollfd (void *impl)
 
 /* --- attributes, log ---------------------------------------------------------------------------------- */
 
-/* Flux's rundir is hidden, because Flux removes it with the broker: nothing durable may be stored there. */
+/* Get an attribute. Flux's rundir is hidden, because Flux removes it when the broker ends, so nothing durable may be
+ * stored there.
+ */
 static const char *host_attr_get (void *impl, const char *name)
 {
     struct flux_host *host = impl;
@@ -303,7 +307,7 @@ static int read_settings (struct flux_host *host, int argc, char **argv, idt_err
         return errprintf (errp, "cannot read the configuration: %s", error.text);
     if (!(host->settings = settings_create (argc, argv, config, errp)))
         return -1;
-    (void)settings_get (host->settings, "statedir"); /* known on all ranks, although only rank 0 reads it */
+    (void)settings_get (host->settings, "statedir"); /* count it as known on all ranks, although only rank 0 reads it */
     return 0;
 }
 
@@ -341,7 +345,7 @@ static int read_tree (struct flux_host *host, uint32_t size, idt_error_t *errp)
     return host->below ? 0 : -1;
 }
 
-/* Wait for the answer to 'f' (stolen). */
+/* Wait for the answer to 'f' (stolen). Returns 0, or -1 with errno set and a sentence in 'errp'. */
 static int wait_for (idt_future_t *f, const char *what, idt_error_t *errp)
 {
     int rc = f ? idt_rpc_get (f, NULL) : -1;
@@ -352,8 +356,7 @@ static int wait_for (idt_future_t *f, const char *what, idt_error_t *errp)
     return rc;
 }
 
-/* Register the service, whose name differs from the name of the module's file, and subscribe to the event that clears
- * its stats.
+/* Register the service if it is not the name of the module, and subscribe to the event that clears the service's stats.
  */
 static int register_service (struct flux_host *host, idt_error_t *errp)
 {
@@ -380,8 +383,8 @@ static int open_handle (struct flux_host *host, idt_error_t *errp)
     return 0;
 }
 
-/* The module has started: check that it knows all settings, and report it to Flux as running. Returns 0, or -1 with
- * errno set and a sentence in 'errp'.
+/* The module has started. Check that each given setting was read, and report to Flux that the module runs. Returns 0,
+ * or -1 with errno set and a sentence in 'errp'.
  */
 static int host_started (struct flux_host *host, idt_error_t *errp)
 {
@@ -408,8 +411,8 @@ static void host_destroy (struct flux_host *host)
     errno = saved;
 }
 
-/* Take Flux's handle of a module (borrowed), and the module's arguments. Sends requests to the broker, and blocks until
- * they are answered. NULL with errno set and a sentence in 'errp'.
+/* Make the host from Flux's handle of a module (borrowed) and the module's arguments. Sends requests to the broker, and
+ * blocks until they are answered. Returns NULL with errno set and a sentence in 'errp'.
  */
 static struct flux_host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp)
 {
@@ -474,7 +477,7 @@ static int start (struct module_run *run, flux_t *flux, int argc, char **argv, i
     return host_started (run->host, errp);
 }
 
-/* A handle returns EPIPE when the module is to end. */
+/* Run the module. A handle returns EPIPE when the module must end, so EPIPE is not an error. */
 static int serve (struct module_run *run, flux_t *flux, int argc, char **argv)
 {
     idt_error_t error = { "out of memory" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sender.c - determines the sender of a request in Flux; the subtree of this broker in Flux's tree, and the UUIDs of
- * its children
+/* sender.c - determines the sender of a request in Flux; knows the subtree of this broker in Flux's tree, and the UUIDs
+ * of the broker's children
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,19 +13,19 @@
 #include "flux/sender.h"
 #include "libutil/errprintf.h"
 
-#define HOPS_BESIDE 2 /* routes of a request from a module of this broker */
-#define HOPS_CHILD 3  /* ... from a module of a child broker */
+#define HOPS_BESIDE 2 /* number of routes of a request from a module of this broker */
+#define HOPS_CHILD 3  /* number of routes of a request from a module of a child broker */
 #define NOBODY UINT32_MAX
 
-/* The tree is stored as the parent of each rank. A child has at most one UUID, so there are at most as many UUIDs as
- * children.
+/* The ranks below this broker: the tree is stored as the parent of each rank. A child has at most one UUID, so there
+ * are at most as many UUIDs as children.
  */
 struct flux_children {
     uint32_t rank;
     uint32_t size;
-    uint32_t *parent;   /* by rank; NOBODY: it is not in our subtree */
-    const char **names; /* by rank of a child: its key in 'ranks'; NULL: not known */
-    json_t *ranks;      /* by UUID */
+    uint32_t *parent;   /* index: rank; NOBODY: the rank is not in the subtree */
+    const char **names; /* index: rank of a child; the child's key in 'ranks'; NULL: not known */
+    json_t *ranks;      /* ranks of children; the key is the UUID */
 };
 
 /* --- the tree ------------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static int add_below (struct flux_children *c, const json_t *topology)
     json_array_foreach (below, i, child) {
         json_int_t number = -1;
 
-        /* Accept each rank once; otherwise the loop might not end. */
+        /* Accept each rank only once, because the loop might not end otherwise. */
         if (json_unpack ((json_t *)child, "{s:I}", "rank", &number) < 0 || number < 0 || number >= c->size
             || number == c->rank || c->parent[number] != NOBODY)
             return errset (EPROTO);
@@ -157,8 +157,8 @@ static bool is_broker (const idt_msg_t *request, const struct flux_children *bel
     return sender_may_be_child (request, &uuid) && flux_children_find (below, uuid, &rank);
 }
 
-/* The route at which a request came in: a client, a module or a child. This broker's own requests have only its own
- * route.
+/* Return the route of the client, module or child that passed the request to this broker. Requests of the broker itself
+ * have only the broker's route.
  */
 static const char *requester (const idt_msg_t *request)
 {

@@ -3,7 +3,7 @@
 
 /* sender.h - determines the sender of a request in Flux
  *
- * Flux has no role for the modules of brokers. But each hop adds a route that the sender cannot leave out. A request
+ * Flux has no role for the modules of brokers. But each hop adds a route, and the sender cannot prevent this. A request
  * that reaches a module of broker B has these routes, oldest first:
  *
  *     module B                  from a module of this broker
@@ -11,9 +11,9 @@
  *     module child B            from a module of a child broker
  *     client connector child B  from a client of a child; all others have more, too
  *
- * A client may put routes into its message, so it can add routes but never remove one. So a request with three routes,
- * the second of which is a child's (below), is from that child's module, and a local request with two routes
- * is from a module of this broker.
+ * A client may put routes into its message, so it can add routes, but never remove one. So a request with three routes
+ * is from a module of a child if its second route is that child's UUID. A local request with two routes is from a
+ * module of this broker.
  */
 #ifndef FLUX_SENDER_H
 #define FLUX_SENDER_H
@@ -25,10 +25,10 @@
 #include <idtree/msg.h>
 #include <jansson.h>
 
-/* --- children ---------------------------------------------------------------------------------------
+/* --- children -------
  *
- * Flux reports the tree of ranks, but not which rank a UUID in a route belongs to. This object stores what hello.c
- * verified: its caller must have checked a UUID before it is added.
+ * Flux reports the tree of ranks, but not which rank the UUID in a route belongs to. This object stores the UUIDs of
+ * children. It does not check them: the caller (hello.c) must verify a UUID before adding it.
  */
 
 struct flux_children;
@@ -37,33 +37,37 @@ struct flux_children;
  * EPROTO (malformed, or a rank is not below 'size') or ENOMEM, and a sentence in 'errp'.
  */
 struct flux_children *flux_children_create (const json_t *topology, uint32_t size, idt_error_t *errp);
-void flux_children_destroy (struct flux_children *c); /* NULL is fine */
+void flux_children_destroy (struct flux_children *c); /* 'c' may be NULL */
 
 /* Whether 'rank' is a child of this broker. */
 bool flux_children_has (const struct flux_children *c, uint32_t rank);
 
-/* From now on 'uuid' is the broker of the child 'rank', instead of an earlier UUID. Returns 0, or -1 with errno ENOMEM.
+/* The broker of the child 'rank' has the UUID 'uuid' from now on, instead of an earlier one. Returns 0, or -1 with
+ * errno ENOMEM.
  */
 int flux_children_add (struct flux_children *c, uint32_t rank, const char *uuid);
 
-/* Whether 'uuid' (may be NULL) is the broker of a child; sets '*rank' to the child's rank. */
+/* Whether 'uuid' (may be NULL) is that of a child's broker. If so, sets '*rank' to the child's rank. */
 bool flux_children_find (const struct flux_children *c, const char *uuid, uint32_t *rank);
 
-/* Whether 'rank' is the child with 'uuid' (may be NULL), or a descendant of that child. */
+/* Whether 'rank' is the child whose UUID is 'uuid' (may be NULL), or is below that child. */
 bool flux_children_covers (const struct flux_children *c, const char *uuid, uint32_t rank);
 
 /* --- senders ----------------------------------------------------------------------------------------- */
 
 /* Change a request to what idtree's broker would pass to a module. It gets IDT_ROLE_BROKER if and only if a broker's
- * module sent it as the instance owner; roles unknown to idtree are removed. Its newest route becomes the client or
- * child at which it came in, instead of this broker. Returns 0, or -1 with errno ENOMEM.
+ * module sent it as the instance owner. Roles that idtree does not know are removed. Its newest route, which is this
+ * broker, is replaced by the client, module or child that passed the request to this broker. Returns 0, or -1 with
+ * errno ENOMEM.
  */
 int sender_mark (idt_msg_t *request, const struct flux_children *below);
 
-/* Whether a marked request can be from the module of a child broker; sets '*uuid' (borrowed) to that broker. */
+/* Whether a marked request may be from a module of a child broker. If so, sets '*uuid' (borrowed) to the UUID of that
+ * broker.
+ */
 bool sender_may_be_child (const idt_msg_t *request, const char **uuid);
 
-/* Whether the sender of this marked request may name 'rank' (idt_overlay_covers ()). */
+/* Whether the sender of this marked request may speak for 'rank' (idt_overlay_covers ()). */
 bool sender_covers (const idt_msg_t *request, const struct flux_children *below, uint32_t own, uint32_t rank);
 
 #endif /* FLUX_SENDER_H */

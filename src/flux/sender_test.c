@@ -10,7 +10,7 @@
 #define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
 #define US NAME ("0")
 #define CHILD NAME ("3")
-#define STRANGER NAME ("4") /* a broker that is not a known child */
+#define STRANGER NAME ("4") /* a broker that is not one of the known children */
 #define MODULE NAME ("5")
 #define CLIENT NAME ("6")
 #define CONNECTOR NAME ("7")
@@ -22,7 +22,7 @@
 
 static struct flux_children *below;
 
-/* Make a marked request with these routes, oldest first, up to NULL. */
+/* Make a marked request with these routes; the oldest is first, and the list ends with NULL. */
 static idt_msg_t *request (uint32_t roles, const char *const *routes)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -44,7 +44,7 @@ static idt_msg_t *request (uint32_t roles, const char *const *routes)
         __VA_ARGS__, NULL \
     }
 
-/* Whether the marked request has the roles 'want', the newest route 'newest', and its other routes unchanged. */
+/* Whether marking the request gives it the roles 'want' and the newest route 'newest', and keeps its other routes. */
 static bool is_marked (uint32_t roles, const char *const *routes, uint32_t want, const char *newest)
 {
     idt_msg_t *msg = request (roles, routes);

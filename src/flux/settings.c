@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* settings.c - attributes that Flux's broker does not know, from the module's arguments and Flux's configuration */
+/* settings.c - attributes that Flux's broker does not have, from the module's arguments and Flux's configuration */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #define NAME_SIZE 128
 
 struct settings {
-    json_t *given; /* values by name */
-    json_t *asked; /* the names that were read */
+    json_t *given; /* the values; the key is the name */
+    json_t *asked; /* the names that the module has read */
 };
 
 static int put (struct settings *s, const char *name, json_t *value, idt_error_t *errp)

@@ -21,15 +21,15 @@
 #include "libsqlite/state.h"
 #include "libutil/duration.h"
 
-#define WAIT_MS 1000 /* for the end of a commit or of the broker; a running broker keeps its stores locked */
-#define PAGES 1000   /* copied in one step */
+#define WAIT_MS 1000 /* ms, for the end of a commit or of a broker; a running broker never unlocks */
+#define PAGES 1000   /* pages that are copied in one step */
 #define WIDTH 12
 
-/* A store open for reading. */
+/* A store that is open for reading. */
 struct look_store {
-    sqlite3 *db; /* NULL: it cannot be opened */
+    sqlite3 *db; /* NULL: the store cannot be opened */
     char log[PATH_MAX], index[PATH_MAX];
-    bool had_log, had_index; /* SQLite makes the missing ones of these files when it reads */
+    bool had_log, had_index; /* the files existed before; SQLite makes missing ones when it reads */
 };
 
 /* --- a store ----------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static bool is_there (const char *path)
     return access (path, F_OK) == 0;
 }
 
-/* Queries wait up to WAIT_MS. */
+/* Open a store.  Its queries will wait for a lock for up to WAIT_MS. */
 static void open_store (struct look_store *s, const char *dir, const char *name)
 {
     char path[PATH_MAX];
@@ -57,8 +57,9 @@ static void open_store (struct look_store *s, const char *dir, const char *name)
     s->db = NULL;
 }
 
-/* Whether this connection holds the lock that a reader of a store with a log keeps until it closes it.  While it does,
- * no broker has the store open, and no broker can begin to write into the files that are removed here.
+/* Whether this connection holds the lock that a reader keeps on a store with a log until it closes the store.  While
+ * the lock is held, no broker has the store open, and no broker can begin to write into the files that close_store ()
+ * removes.
  */
 static bool is_locked (sqlite3 *db)
 {
@@ -75,7 +76,9 @@ static bool is_empty (const char *path)
     return stat (path, &sb) == 0 && sb.st_size == 0;
 }
 
-/* SQLite does not remove the files that it made for a read-only connection: remove them here. */
+/* Close a store.  SQLite does not remove the log and the index that it made for a read-only connection, so they are
+ * removed here.
+ */
 static void close_store (struct look_store *s)
 {
     if (s->db && is_locked (s->db)) {
@@ -98,7 +101,7 @@ static void write_holder (const char *dir, const char *name, char why[LOOK_WHY_S
     snprintf (why, LOOK_WHY_SIZE, "in use by %.128s", holder);
 }
 
-/* Write why SQLite could not read a store, by its result 'rc', as a clause into 'why'. */
+/* Write a clause into 'why' that says why SQLite could not read a store and returned 'rc'. */
 static void say_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE])
 {
     switch (rc & 0xff) {
@@ -117,7 +120,7 @@ static void say_why (const char *dir, const char *name, int rc, char why[LOOK_WH
     }
 }
 
-/* Returns the result of SQLite for the row. */
+/* Read the dates.  Returns SQLITE_ROW if they were read, else another result of SQLite. */
 static int read_dates (struct look *l, sqlite3 *db)
 {
     sqlite3_stmt *stmt = NULL;
@@ -151,7 +154,7 @@ void look_at_horizon (struct look *l)
         snprintf (l->why, sizeof (l->why), "missing");
 }
 
-/* End the program: the file 'instance' is missing. */
+/* End the program because the file 'instance' is missing. */
 __attribute__ ((noreturn)) static void die_unknown (const struct cmd *cmd, struct look *l)
 {
     struct statefile left = { 0 };
@@ -172,7 +175,7 @@ __attribute__ ((noreturn)) static void die_unknown (const struct cmd *cmd, struc
     cmd_die (cmd, "%s; " STATE_HORIZON_STORE " counts from --epoch %s", error.text, format_date (l->epoch_ms, epoch));
 }
 
-/* Read the file 'instance'. Ends the program if there is no instance. */
+/* Read the file 'instance'. Ends the program if it cannot be read. */
 static void look_at_file (const struct cmd *cmd, struct look *l)
 {
     idt_error_t error;
@@ -193,7 +196,7 @@ static void add_date (json_t *o, const char *key, int64_t unix_ms)
     json_object_set_new (o, key, json_string (format_date (unix_ms, date)));
 }
 
-/* All fields as one object: a new reference. */
+/* Return all fields as one object, a new reference. */
 static json_t *json_new (const struct look *l)
 {
     json_t *all = json_pack ("{s:s s:s s:s}", "statedir", l->dir, "uuid", l->state.uuid, "name", l->state.name);
@@ -242,8 +245,8 @@ static int show (struct cmd *cmd)
 
 /* --- check ------------------------------------------------------------------------------------ */
 
-/* Whether a file is not a store.  A file that is busy, or needs a log beside it to be read, counts as a store.  SQLite
- * takes an empty file for a database.
+/* Whether a file is not a store.  A busy file counts as a store, and so does a file that cannot be read without its
+ * log.  An empty file is not a store, although SQLite would accept it as a database.
  */
 static bool is_no_store (const struct look *l, const char *name)
 {
@@ -254,7 +257,7 @@ static bool is_no_store (const struct look *l, const char *name)
     return stat (path, &sb) == 0 && sb.st_size == 0 ? true : !state_read_mark (path, uuid) && !state_is_torn (path);
 }
 
-/* Returns 0, or -1 with the reason in 'why'. */
+/* Check a store.  Returns 0, or -1 with the reason in 'why'. */
 static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
 {
     sqlite3_stmt *stmt = NULL;
@@ -333,11 +336,12 @@ static int forget (struct cmd *cmd)
 
 /* --- backup ------------------------------------------------------------------------------------
  *
- * The copy has the horizon as text.  It has no fluid.sqlite: a broker that started with an old one would issue the ids
- * made since then again.  So a broker refuses the copied folder as it is.
+ * The copy has the horizon only as text, and no fluid.sqlite.  If a broker started with an old fluid.sqlite, it would
+ * issue the ids again that were made after the backup.  Without the file, a broker refuses to start in the copied
+ * folder.
  */
 
-/* Copy through SQLite, so that the copy is consistent. */
+/* Copy a store through SQLite, so that the copy is consistent. */
 static int copy_pages (sqlite3 *from, sqlite3 *to)
 {
     sqlite3_backup *b = sqlite3_backup_init (to, "main", from, "main");
@@ -373,7 +377,8 @@ static void copy_store (const struct cmd *cmd, const struct look *l, const char 
 
 static void write_text (const struct cmd *cmd, const struct look *l, const char *to_dir)
 {
-    struct statefile listed = l->state; /* also lists the horizon's store, so that no broker starts without it */
+    struct statefile listed =
+        l->state; /* the copy lists the horizon's store, too, so that no broker starts without it */
     json_t *all = json_new (l);
     char *text = json_dumps (all, JSON_INDENT (2)), line[STATE_TEXT_MAX];
     idt_error_t error;
