@@ -3,12 +3,13 @@
 
 /* broker.c - get ids and other data of a broker by message, from a backend
  *
- * The server's program has functions with the same names as some in libidtree's libraries (json_object), and the linker
- * would use those. So the library is loaded when it is first needed, with its own symbols first (RTLD_DEEPBIND), and is
- * called through a table. A session whose broker shares its page does not need it.
+ * Some functions of the server's program have the same names as functions in libidtree's libraries (json_object), and
+ * the linker would use those of the program. So libidtree is loaded when it is first needed, such that its own symbols
+ * are found first (RTLD_DEEPBIND), and is called through a table. If the broker shares its page, a session does not
+ * need the library.
  *
- * Calls wait in slices, and check between them whether the query was cancelled. The error that this throws leaves the
- * pending request in 'session', where the next call finds it.
+ * Calls wait in slices. Between two slices they check whether the query was cancelled. In that case an error is thrown,
+ * and the pending request stays in 'session', where the next call finds it.
  */
 #include "extension.h"
 
@@ -22,18 +23,18 @@
 #include "miscadmin.h"
 
 #define FILE_NAME "libidtree.so.1"
-#define SLICE_MS 100      /* of waiting for an answer */
-#define OPEN_FIRST_MS 250 /* to connect; doubled at each attempt */
+#define SLICE_MS 100      /* largest part of a wait for an answer */
+#define OPEN_FIRST_MS 250 /* limit of the first attempt to connect; doubled for each further attempt */
 #define OPEN_MOST_MS 1000
-#define PAUSE_MS 20 /* between two attempts */
+#define PAUSE_MS 20 /* pause between two attempts */
 
 static struct {
     idt_t *h;
     idt_future_t *f; /* the pending request */
-    uint32 ahead;    /* ids that were requested in advance; 0: another request */
+    uint32 ahead;    /* number of ids that 'f' requested in advance; 0: 'f' is another request */
     int64 asked_ms;  /* when ids were last requested */
     uint32 most;     /* largest number of ids in a request; 0: no limit */
-    bool known;      /* the instance is known */
+    bool known;      /* 'instance' is valid */
     char instance[40];
 } session;
 
@@ -67,7 +68,7 @@ static const struct row {
     ROW (future_error),   ROW (future_destroy), ROW (fluid_generate_async), ROW (fluid_generate_get),
 };
 
-/* The library, or NULL with the reason in '*error' (borrowed until the next call). */
+/* Return the library, or NULL with the reason in '*error' (borrowed until the next call). */
 static const struct library *library_load (const char **error)
 {
     static struct library library;
@@ -84,7 +85,7 @@ static const struct library *library_load (const char **error)
     for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
         void *symbol = dlsym (file, rows[i].name);
         if (!symbol) {
-            *error = dlerror (); /* the library stays loaded, because it contains the text */
+            *error = dlerror (); /* the library must stay loaded, because it contains this text */
             return NULL;
         }
         memcpy ((char *)&found + rows[i].at, &symbol, sizeof (symbol));
@@ -96,7 +97,7 @@ static const struct library *library_load (const char **error)
 
 /* --- failing ------------------------------------------------------------------------------------- */
 
-/* How long a call waits, and what it does if that is over. */
+/* When a call stops waiting, and whether it fails then. */
 struct wait {
     int64 end_ms;
     enum need need;
@@ -107,7 +108,7 @@ static struct wait wait_for (enum need need)
     return (struct wait){ now_ms () + (need == NEED_NOT ? SLICE_MS : settings.timeout_ms), need };
 }
 
-/* Returns false, or throws an error. */
+/* Throw an error, unless the call may fail: then return false. */
 static bool fail (const struct wait *w, int errnum, const char *sentence)
 {
     if (w->need != NEED_NOT)
@@ -115,7 +116,7 @@ static bool fail (const struct wait *w, int errnum, const char *sentence)
     return false;
 }
 
-/* Whether to try again: the error may be temporary, and there is time left. */
+/* Whether to try again: the error may be temporary, and time is left. */
 static bool may_pass (const struct wait *w, int errnum)
 {
     if (w->need == NEED_NOT || now_ms () >= w->end_ms)
@@ -129,8 +130,8 @@ static bool may_pass (const struct wait *w, int errnum)
     case ECONNREFUSED:
     case EHOSTDOWN:
     case EPIPE:
-    case EHOSTUNREACH: /* it is stopping, or its ancestors are */
-    case ENOSYS:       /* its module that makes ids is stopping */
+    case EHOSTUNREACH: /* the broker, or an ancestor of it, is stopping */
+    case ENOSYS:       /* the module that makes ids is stopping or not loaded yet */
         return w->need == NEED_WAIT;
     default:
         return false;
@@ -160,7 +161,7 @@ void session_leave (void)
 
 /* --- waiting ----------------------------------------------------------------------------------- */
 
-/* Wait for session.f until it has an answer. Returns 0, or -1 with errno set. */
+/* Wait until session.f has an answer. Returns 0, or -1 with errno set. */
 static int await (const struct library *lib, const struct wait *w)
 {
     if (!session.f)
@@ -176,7 +177,7 @@ static int await (const struct library *lib, const struct wait *w)
     return errno == 0 ? 0 : -1;
 }
 
-/* A connection's error text names the address itself. */
+/* Put the address before an error text, unless the text begins with it, as texts about connecting do. */
 static char *name_place (const char *text)
 {
     const char *place = settings_place ();
@@ -195,7 +196,7 @@ static char *explain (const struct library *lib, int errnum)
     return name_place (lost ? lost : strerror (errnum));
 }
 
-/* After a failed attempt: wait for the next one and return true, or fail. */
+/* An attempt has failed. If another one is possible, pause and return true; else fail. */
 static bool try_again (const struct library *lib, int errnum, const struct wait *w)
 {
     char *sentence = explain (lib, errnum);
@@ -232,15 +233,16 @@ static bool connect_to (const struct library *lib, const struct wait *w)
     }
 }
 
-/* The value of an attribute of the broker. Returns 0, or -1 with errno set. */
+/* Get the value of an attribute of the broker. Returns 0, or -1 with errno set. */
 static int ask_attr (const struct library *lib, const char *request, const struct wait *w, const char **value)
 {
     session.f = lib->rpc (session.h, "attr.get", request, IDT_NODEID_ANY, 0);
     return await (lib, w) < 0 ? -1 : lib->rpc_get_unpack (session.f, "{s:s}", "value", value);
 }
 
-/* Learn the instance behind a new connection; a handle that reconnects refuses another instance itself. Returns false,
- * or throws an error, if another attempt is useless. After a temporary error it closes the connection and returns true.
+/* Learn the instance behind a new connection. This is needed only once for a connection, because a handle that
+ * reconnects refuses another instance itself. After a temporary error this closes the connection and returns true. If
+ * another attempt is useless, it returns false or throws an error.
  */
 static bool learn_instance (const struct library *lib, const struct wait *w)
 {
@@ -262,7 +264,7 @@ static bool learn_instance (const struct library *lib, const struct wait *w)
     return true;
 }
 
-/* A connection whose instance is known, or NULL. */
+/* Return the library, with a connection whose instance is known, or NULL. */
 static const struct library *enter (const struct wait *w)
 {
     const char *why = NULL;
@@ -275,7 +277,7 @@ static const struct library *enter (const struct wait *w)
     }
     drop_future (lib);
     if (session.h && !session.known)
-        session_leave (); /* an earlier query was cancelled */
+        session_leave (); /* the query that made this connection was cancelled */
     while (!session.h)
         if (!connect_to (lib, w) || !learn_instance (lib, w))
             return NULL;
@@ -324,7 +326,7 @@ uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need)
         if (await (lib, &w) == 0 && lib->fluid_generate_get (session.f, n, ids) == 0)
             break;
         if (errno == EPERM && n > 1)
-            session.most = n /= 2; /* access.guest-block may limit it */
+            session.most = n /= 2; /* the request may be larger than access.guest-block allows */
         else if (!try_again (lib, errno, &w))
             return 0;
         drop_future (lib);
@@ -366,7 +368,7 @@ char *broker_epoch (enum need need)
         session.f = lib->rpc (session.h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
         if (await (lib, &w) == 0 && lib->rpc_get_unpack (session.f, "{s:s}", "epoch", &text) == 0)
             break;
-        (void)try_again (lib, errno == EPROTO ? EAGAIN : errno, &w); /* the broker does not know it yet */
+        (void)try_again (lib, errno == EPROTO ? EAGAIN : errno, &w); /* the broker does not know the value yet */
     }
     char *copy = pstrdup (text);
     drop_future (lib);

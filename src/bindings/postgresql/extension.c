@@ -30,8 +30,8 @@ void _PG_init (void);
 
 struct pg_settings settings = { .moved = true };
 
-/* PostgreSQL shows names in the encoding of each database without converting them, so all names except a hidden one are
- * ASCII. The hidden one is for users of databases in UTF-8. SHOW prints the first name of a value.
+/* PostgreSQL shows these names in the encoding of each database without converting them. So all names are ASCII, except
+ * a hidden one for users of databases in UTF-8. SHOW prints the first name of a value.
  */
 static const struct config_enum_entry forms[] = {
     { "dec", FLUID_DEC, false },
@@ -57,7 +57,7 @@ static bool skip (const char **p, char c)
     return is;
 }
 
-/* Read 'n' digits, up to a value of 'most'. */
+/* Read a number of at least 1 digit and at most 'n' digits, whose value is at most 'most'. */
 static bool read_number (const char **p, int n, int most, int *value)
 {
     *value = 0;
@@ -92,7 +92,7 @@ static bool read_time (const char **p, int64 *ms)
         return false;
     if (skip (p, '.'))
         for (int unit = 100; **p >= '0' && **p <= '9'; unit /= 10) {
-            if (!read_number (p, 1, unit > 0 ? 9 : 0, &digit)) /* no microseconds */
+            if (!read_number (p, 1, unit > 0 ? 9 : 0, &digit)) /* dates with microseconds are refused */
                 return false;
             fraction += digit * unit;
         }
@@ -192,7 +192,7 @@ static bool check_session (char **newval, void **extra, GucSource source)
     return source == PGC_S_DEFAULT || source == PGC_S_OVERRIDE;
 }
 
-/* Whether the start of this session set the value: postgresql.conf, ALTER DATABASE or ROLE, PGOPTIONS. */
+/* Whether the value was set when this session began: by postgresql.conf, ALTER DATABASE, ALTER ROLE or PGOPTIONS. */
 static bool is_given (const char *name)
 {
     struct config_generic *g = NULL;
@@ -206,8 +206,9 @@ static bool is_given (const char *name)
     return g && g->reset_source > PGC_S_DEFAULT;
 }
 
-/* Contexts: only a superuser (or a role with GRANT SET ON PARAMETER) chooses the instance and the epoch of ids, because
- * unique keys, views and policies depend on both. Each user sets the form of ids, and how long queries wait.
+/* Define all settings. Only a superuser (or a role with GRANT SET ON PARAMETER) may choose the instance and the epoch
+ * of ids, because unique keys, views and policies depend on both. Each user may set the form of ids, and how long
+ * queries wait.
  */
 static void define_all (void)
 {
@@ -215,8 +216,8 @@ static void define_all (void)
         "idtree.uri", "The address of the broker that makes ids.",
         "For example local:///run/idtree/local.  Empty: IDTREE_URI in the server's environment, or that.",
         &settings.uri, "", PGC_SUSET, 0, NULL, note_move, NULL);
-    /* Any text is accepted, and a text that is not the UUID of an instance stops all queries. If the value were
-     * refused, PostgreSQL would only warn when it loads the extension, and continue without it: then ids of any
+    /* Any text is accepted, and a text that is not the UUID of an instance makes all queries fail. If the value were
+     * refused, PostgreSQL would only warn when it loads the extension, and continue without the value. Then ids of any
      * instance would be accepted.
      */
     DefineCustomStringVariable ("idtree.instance", "The UUID of the instance whose ids are accepted.",
@@ -235,9 +236,9 @@ static void define_all (void)
     MarkGUCPrefixReserved ("idtree");
 }
 
-/* PostgreSQL checks a value that was set before the setting is defined at the time of the definition. If the user may
- * not set it, PostgreSQL warns and uses the default: the superuser's value is lost, because the user's value had
- * replaced it.
+/* Define the settings, and find refused values. If a value was set before the setting is defined, PostgreSQL checks the
+ * value when the setting is defined. If the user may not set it, PostgreSQL warns and uses the default. Then the
+ * superuser's value is lost, too, because the user's value had replaced it.
  */
 static void define_settings (void)
 {
@@ -253,8 +254,8 @@ static void define_settings (void)
     settings.defined = true;
 }
 
-/* PostgreSQL allows no changes of settings while several processes work on a query. If the settings were defined then,
- * values that were set before the extension was loaded would be lost.
+/* Define the settings, except while several processes work on a query. PostgreSQL allows no changes of settings then,
+ * so values that were set before the extension was loaded would be lost.
  */
 void _PG_init (void)
 {
@@ -354,7 +355,9 @@ static const struct complaint {
       "Install libidtree, which is needed for brokers that share no memory with PostgreSQL." },
 };
 
-/* An error must be text in the encoding of the database. The broker's texts and names are UTF-8 or arbitrary bytes. */
+/* Convert the text of an error to the encoding of the database. The broker's texts are UTF-8, and names may be any
+ * bytes.
+ */
 static const char *in_encoding (const char *text)
 {
     int encoding = GetDatabaseEncoding (), len = (int)strlen (text);

@@ -21,7 +21,7 @@
 #include "utils/sortsupport.h"
 #include "utils/timestamp.h"
 
-#if PG_VERSION_NUM < 160000 /* there, errors are always thrown */
+#if PG_VERSION_NUM < 160000 /* before PostgreSQL 16, errors are always thrown */
 #define ereturn(soft, dummy, ...) ereport (ERROR, __VA_ARGS__)
 #endif
 #if PG_VERSION_NUM >= 160000
@@ -36,7 +36,9 @@ Datum pg_fluid_next (PG_FUNCTION_ARGS)
     PG_RETURN_FLUID (source_next ());
 }
 
-/* The planner asks whether a call can be simplified. This happens before the parallel workers of the query start. */
+/* The planner calls this to ask whether a call can be simplified. It is called before the parallel workers of the query
+ * start, so it prepares the source of ids for them.
+ */
 PG_FUNCTION_INFO_V1 (pg_fluid_support);
 Datum pg_fluid_support (PG_FUNCTION_ARGS)
 {
@@ -52,8 +54,8 @@ Datum pg_fluid_support (PG_FUNCTION_ARGS)
 
 /* --- text, bytes ----------------------------------------------------------------------------------- */
 
-/* A malformed text is noted in 'soft' if the caller handles errors (pg_input_is_valid ()), otherwise an error is
- * thrown.
+/* Read an id. If a text is malformed and the caller handles errors (pg_input_is_valid ()), the error is noted in
+ * 'soft'; otherwise the error is thrown.
  */
 static fluid_t read_text (const char *text, Node *soft)
 {
@@ -155,7 +157,7 @@ static int compare_datums (Datum a, Datum b, SortSupport sort)
     return compare (DatumGetFluid (a), DatumGetFluid (b));
 }
 #else
-#define compare_datums ssup_datum_unsigned_cmp /* has a faster sort */
+#define compare_datums ssup_datum_unsigned_cmp /* PostgreSQL sorts faster with this function */
 #endif
 
 PG_FUNCTION_INFO_V1 (pg_fluid_sortsupport);
@@ -222,11 +224,11 @@ Datum pg_fluid_to_numeric (PG_FUNCTION_ARGS)
     return DirectFunctionCall3 (numeric_in, CStringGetDatum (text), ObjectIdGetDatum (InvalidOid), Int32GetDatum (-1));
 }
 
-/* The text of a numeric is only accepted as a decimal number. */
+/* Convert a numeric to an id. Its text must be a decimal number; other forms of ids are refused. */
 PG_FUNCTION_INFO_V1 (pg_fluid_of_numeric);
 Datum pg_fluid_of_numeric (PG_FUNCTION_ARGS)
 {
-    Datum n = DirectFunctionCall1 (numeric_trim_scale, PG_GETARG_DATUM (0)); /* 5.0 is a whole number */
+    Datum n = DirectFunctionCall1 (numeric_trim_scale, PG_GETARG_DATUM (0)); /* without this, 5.0 would be refused */
     char *text = DatumGetCString (DirectFunctionCall1 (numeric_out, n));
 
     if (strspn (text, "0123456789") != strlen (text))
@@ -249,7 +251,7 @@ Datum pg_fluid_sequence (PG_FUNCTION_ARGS)
 
 /* --- times ------------------------------------------------------------------------------------------ */
 
-/* Unix milliseconds of a finite time, rounded up. */
+/* Return the Unix milliseconds of a finite time, rounded up. */
 static int64 unix_ms_of (TimestampTz at)
 {
     int64 ms = at / 1000;
@@ -276,7 +278,7 @@ Datum pg_fluid_time (PG_FUNCTION_ARGS)
     PG_RETURN_TIMESTAMPTZ (time_of (source_epoch_ms () + ms));
 }
 
-/* The smallest id that is not made before a time. Returns false if all ids are before it. */
+/* Find the smallest id that was not made before a time. Returns false if all ids are made before this time. */
 static bool bound_of (TimestampTz at, fluid_t *bound)
 {
     struct fluid_fields f = { .timestamp_ms = 0 };
@@ -319,12 +321,12 @@ Datum pg_fluid_range (PG_FUNCTION_ARGS)
     end.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (1), &to);
     begin.val = FluidGetDatum (from);
     end.val = FluidGetDatum (to);
-    if (begin.infinite) /* no id is as late */
+    if (begin.infinite) /* no id can be made at or after the beginning */
         PG_RETURN_RANGE_P (make_empty_range (type));
     PG_RETURN_RANGE_P (make_range (type, &begin, &end, false));
 }
 
-/* The first and the last id of a range. If the range is empty, the first is greater than the last. */
+/* Find the first and the last id of a range. If the range is empty, 'first' becomes greater than 'last'. */
 static void ends (FunctionCallInfo fcinfo, fluid_t *first, fluid_t *last)
 {
     RangeType *range = PG_GETARG_RANGE_P (0);

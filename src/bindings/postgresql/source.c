@@ -3,8 +3,8 @@
 
 /* source.c - choose the source of a session's ids
  *
- * Each id is above the previous one of the session, from any source. All ids are from the same instance, because two
- * instances may make the same ids.
+ * Each id is above the previous id of the session, from whatever source they come. All ids are from the same instance,
+ * because two instances may make the same ids.
  */
 #include "extension.h"
 
@@ -18,29 +18,29 @@
 #define PAGE_WAIT_MS 100
 #define AGAIN_MS 1000
 #define BLOCK_MOST 4096
-#define BLOCK_SOON_MS 100 /* a block used up faster is followed by a larger or early one */
-#define BLOCK_AGE_MS 1000 /* largest age of an id of a block */
+#define BLOCK_SOON_MS 100 /* if a block is used up faster, the next one is larger, or is requested early */
+#define BLOCK_AGE_MS 1000 /* largest age of an id in a block */
 
 static struct {
     fluid_t last;
-    idt_page_t *page; /* NULL: none */
+    idt_page_t *page; /* NULL: no page */
     int64 page_again_ms;
 
     fluid_t block[BLOCK_MOST]; /* block[at] ... block[n - 1] are left */
     uint32 at, n;
     int64 asked_ms;
-    int64 wanted_ms; /* since when it is used, or was waited for */
-    bool bulk;       /* use blocks although there is a page */
+    int64 wanted_ms; /* since when this block is used */
+    bool bulk;       /* blocks are used although there is a page */
     int64 bulk_again_ms;
 
-    bool served;       /* there was a broker: wait for it if it is lost */
-    bool known;        /* the instance is known, for good */
-    char instance[40]; /* of all ids of this session; "": no UUID */
+    bool served;       /* the session got ids from a broker, so it waits if that broker is lost */
+    bool known;        /* 'instance' is valid, and never changes */
+    char instance[40]; /* the instance of all ids of this session; "": it has no UUID */
     bool has_epoch;
     int64 epoch_ms;
 } source;
 
-/* A worker accepts only ids of the instance that its leader knows. */
+/* In a parallel worker, accept only ids of the instance that the leader of the query knows. */
 static void follow_leader (void)
 {
     const char *uuid = settings_leader ();
@@ -72,7 +72,7 @@ static void start_over (void)
 
 /* --- whose ids -------------------------------------------------------------------------------- */
 
-/* The reason why ids of that instance are refused, or NULL. */
+/* Return the reason why ids of the instance 'uuid' are refused, or NULL if they are accepted. */
 static const char *object (const char *uuid)
 {
     const char *wanted = settings.instance ? settings.instance : "";
@@ -104,7 +104,9 @@ static bool page_next (fluid_t *id)
     return source.page && idt_page_generate (source.page, source.last, 1, id) == 1;
 }
 
-/* Look for another page, but not often. A page that is used up may continue when its broker does. */
+/* Open a page, but try this at most once in AGAIN_MS. The old page stays open until a new one is open, because the
+ * broker of the old page may continue.
+ */
 static bool page_renew (void)
 {
     int64 now = now_ms ();
@@ -145,7 +147,7 @@ static bool used_soon (void)
     return source.n > 0 && now_ms () - source.wanted_ms < BLOCK_SOON_MS;
 }
 
-/* Get the next block. If blocks are used up fast, request the one after it in advance. */
+/* Get the next block. If blocks are used up fast and cannot grow, request the block after it in advance. */
 static bool block_renew (enum need need)
 {
     int64 now = now_ms ();
@@ -159,15 +161,17 @@ static bool block_renew (enum need need)
     source.n = got;
     source.wanted_ms = now;
     if (source.asked_ms >= now && now_ms () - now > BLOCK_AGE_MS) {
-        source.n = 1; /* it came late: the first id is for the waiting call, the others are too old */
+        source.n = 1; /* the block came late: its first id is for the waiting call, and the others are too old */
         source.asked_ms = now_ms ();
     }
-    if (had == got) /* there are no larger blocks */
+    if (had == got) /* blocks do not grow any further */
         broker_ask_ahead (got);
     return true;
 }
 
-/* The sequence numbers of this millisecond are used up: further ids would have to wait. */
+/* The sequence numbers of this millisecond are used up, so the next id of the page would have to wait. Begin to use
+ * blocks if the broker has more generators.
+ */
 static void begin_bulk (void)
 {
     if (now_ms () < source.bulk_again_ms)
@@ -177,7 +181,7 @@ static void begin_bulk (void)
         source.bulk_again_ms = now_ms () + AGAIN_MS;
 }
 
-/* Continue with blocks as long as they are used up fast and arrive. */
+/* Get an id of a block. Stop using blocks when they are no longer used up fast, or do not arrive. */
 static bool bulk_next (fluid_t *id)
 {
     while (source.bulk) {
@@ -199,7 +203,7 @@ static enum need need (void)
     return source.served ? NEED_WAIT : NEED;
 }
 
-/* 'errnum' is why the page has none. */
+/* Get an id when the page has none; 'errnum' says why. */
 static fluid_t next_otherwise (int errnum)
 {
     fluid_t id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* args.c - arguments of calls from Python, and the exceptions that calls raise */
+/* args.c - read the arguments of calls from Python, and raise the exceptions of these calls */
 #include "extension.h"
 
 PyObject *raise_errno (int errnum, const char *text)

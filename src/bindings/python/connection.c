@@ -3,9 +3,10 @@
 
 /* connection.c - a connection to a broker, for all threads of a Python program
  *
- * A handle belongs to one thread at a time, so each call takes a lock; other Python threads run meanwhile. A call that
- * waits asks Python now and then whether to continue: Ctrl-C ends it, and so does another thread that closes the
- * connection. A forked child can only close the connection (the package calls a function in the child).
+ * Only one thread at a time may use a handle, so each call takes a lock. Other Python threads run while a call waits. A
+ * call that waits regularly asks Python whether to continue: Ctrl-C ends the call, and so does another thread that
+ * closes the connection. In a forked child the connection can only be closed; the package calls a function in the child
+ * that ensures this.
  */
 #include "connection.h"
 
@@ -58,7 +59,9 @@ bool connection_goes_on (const struct py_connection *c)
     return !c->interrupted;
 }
 
-/* libidtree calls this while a call waits, between connection_unlock () and connection_relock (). */
+/* libidtree calls this while a call waits, with the connection unlocked between connection_unlock () and
+ * connection_relock ().
+ */
 static bool ask_python (void *arg)
 {
     struct py_connection *c = arg;
@@ -100,7 +103,7 @@ PyObject *connection_raise (struct py_connection *c, int errnum)
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
-/* Returns 0, or -1 with an exception set. */
+/* Fill 'ids' with new ids. Returns 0, or -1 with an exception set. */
 static int generate (struct py_connection *c, fluid_t *ids, size_t count)
 {
     int rc = 0;
@@ -159,11 +162,14 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
     return list;
 }
 
-/* Whether the items are 64-bit unsigned numbers in native order, or bytes whose number is a multiple of 8. */
+/* Whether the items of a buffer are 64-bit unsigned numbers in native order, or bytes whose number is a multiple of 8.
+ */
 static bool holds_ids (const Py_buffer *view)
 {
     const char *format = view->format ? view->format : "B";
-    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>'; /* ctypes adds the byte order */
+    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+                            ? '<'
+                            : '>'; /* buffers of ctypes have the byte order in the format */
 
     if (*format == '@' || *format == '=' || *format == native)
         format++;
@@ -221,7 +227,7 @@ static PyObject *text_or_none (const char *text)
     return text ? PyUnicode_FromString (text) : Py_NewRef (Py_None);
 }
 
-/* The text of the answer, or NULL with an exception set. */
+/* Return the text of the answer, or NULL with an exception set. */
 static PyObject *answer (struct py_connection *c, idt_future_t *f, int rc, int errnum)
 {
     const char *text = NULL;
@@ -237,7 +243,7 @@ static PyObject *answer (struct py_connection *c, idt_future_t *f, int rc, int e
     return text_or_none (text);
 }
 
-/* Waits in slices, to notice that another thread closes the connection. */
+/* The wait is cut into slices, to notice if another thread closes the connection. */
 PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f, double left_ms)
 {
     int errnum = errno, rc = -1;
@@ -334,8 +340,9 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
     }
     connection_unlock (c);
     const struct idt_open_options options = { .flags = reconnect ? IDT_O_RECONNECT : 0,
-                                              .timeout_ms = timeout_s == 0 ? 1e-3
-                                                                           : timeout_s * 1e3, /* 0: do not wait */
+                                              .timeout_ms = timeout_s == 0
+                                                                ? 1e-3
+                                                                : timeout_s * 1e3, /* 0: connecting must not wait */
                                               .interrupt = ask_python,
                                               .arg = c };
     idt_t *h = idt_open_ex (uri, &options, &error);
@@ -347,9 +354,9 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
     return h ? 0 : -1;
 }
 
-/* The caller holds the lock, or is the only user of the connection. In a child the documents of the parent cannot be
- * closed, so the objects that they use are kept, and so are all objects that a thread of the parent was using when it
- * forked.
+/* Close the handle. The caller holds the lock, or is the only user of the connection. A child cannot close the
+ * documents of its parent. So in a child the objects that documents use are kept, and so are all objects that a thread
+ * of the parent was using when it forked.
  */
 static void end (struct py_connection *c)
 {
@@ -379,7 +386,9 @@ static PyObject *connection_close (PyObject *self, PyObject *unused)
     return Py_NewRef (Py_None);
 }
 
-/* True: end the waiting call of another thread, and later calls until the flag is False again. */
+/* Set the flag that makes calls end. While it is True, the waiting call of another thread ends, and later calls end,
+ * too.
+ */
 static PyObject *connection_interrupt (PyObject *self, PyObject *on)
 {
     int interrupted = PyObject_IsTrue (on);
@@ -427,28 +436,30 @@ static PyObject *get_closed (PyObject *self, void *unused)
 
 static PyMethodDef methods[] = {
     { "id", connection_id, METH_NOARGS,
-      "id($self, /)\n--\n\nOne new FLUID, an int above all earlier ones of this connection." },
+      "id($self, /)\n--\n\nReturn a new FLUID, an int above all earlier ones of this connection." },
     { "ids", connection_ids, METH_O,
-      "ids($self, n, /)\n--\n\nA list of n new FLUIDs, in increasing order, at most MAX_IDS." },
+      "ids($self, n, /)\n--\n\nReturn a list of n new FLUIDs in increasing order; n is at most MAX_IDS." },
     { "fill", connection_fill, METH_O,
       "fill($self, buffer, /)\n--\n\nFill an array('Q'), a NumPy array of uint64, or any writable buffer, with new\n"
       "FLUIDs in increasing order." },
     { "prefetch", WITH_KEYWORDS (connection_prefetch),
       "prefetch($self, /, n, max_age=1.0)\n--\n\nKeep up to n ids prefetched, so that id() and ids() need no "
-      "message, each for max_age\nseconds.  0: stop." },
+      "message.  Ids that are older\nthan max_age seconds are not used.  n=0: stop prefetching." },
     { "call", WITH_KEYWORDS (connection_call),
       "call($self, /, topic, payload=None, rank=4294967295, timeout=-1.0)\n--\n\nSend a request with a text, "
-      "and\nreturn the text of the answer; None: it is empty.  rank: 4294967295 is the nearest rank that has the "
-      "service." },
+      "and\nreturn the text of the answer, or None if the answer is empty.  rank: 4294967295 is the nearest rank "
+      "that has the\nservice.  timeout: seconds; below 0: no limit." },
     { "attr", connection_attr, METH_O,
-      "attr($self, name, /)\n--\n\nThe value of an attribute of the broker; KeyError if it does not exist." },
+      "attr($self, name, /)\n--\n\nReturn the value of an attribute of the broker; KeyError if the broker does not "
+      "have the attribute." },
     { "subscribe", connection_subscribe, METH_O,
       "subscribe($self, prefix, /)\n--\n\nReceive events whose topic begins with the prefix." },
-    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe($self, prefix, /)\n--\n\nStop receiving them." },
+    { "unsubscribe", connection_unsubscribe, METH_O,
+      "unsubscribe($self, prefix, /)\n--\n\nStop receiving events of "
+      "subscribe(prefix)." },
     { "_event", WITH_KEYWORDS (connection_event), NULL },
     { "close", connection_close, METH_NOARGS,
-      "close($self, /)\n--\n\nEnd the connection.  Further calls have no "
-      "effect." },
+      "close($self, /)\n--\n\nClose the connection.  Further calls of close() have no effect." },
     { "_interrupt", connection_interrupt, METH_O, NULL },
     { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
     { "__enter__", return_self, METH_NOARGS, NULL },

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection.h - a connection: one object in connection.c (its handle, its calls), events.c (its events) and document.c
- * (its documents)
+/* connection.h - a connection: one object that connection.c (its handle, its calls), events.c (its events) and
+ * document.c (its documents) share
  *
- * Call connection_enter (), then use the handle, then call connection_leave (). Calls that may wait are made between
- * connection_unlock () and connection_relock (), while other Python threads run.
+ * Call connection_enter (), then use the handle, then call connection_leave (). If a call with the handle may wait, put
+ * it between connection_unlock () and connection_relock (), so that other Python threads run.
  */
 #ifndef PYTHON_CONNECTION_H
 #define PYTHON_CONNECTION_H
@@ -17,30 +17,34 @@
 
 #include <idtree/idtree.h>
 
-#define CONNECTION_SLICE_MS 50. /* time that the reactor runs before Python is asked whether to continue */
+#define CONNECTION_SLICE_MS 50. /* how long the reactor runs until Python is asked whether to continue */
 
 struct py_document;
 struct events;
 LIST_HEAD (document_list, py_document);
 
 struct py_connection {
-    PyObject_HEAD idt_t *h; /* NULL: closed */
+    PyObject_HEAD idt_t *h; /* NULL: the connection is closed */
     PyThread_type_lock lock;
     unsigned long owner;  /* the thread that holds the lock; 0: none */
-    PyThreadState *state; /* of that thread, while other threads run */
+    PyThreadState *state; /* state of this thread while other threads run */
     bool forked;
-    bool closed;      /* no new call begins */
+    bool closed;      /* no new call may begin */
     bool interrupted; /* the current call must end */
-    unsigned closing; /* threads that wait for the lock to close it */
+    unsigned closing; /* number of threads that wait for the lock to close the connection */
     struct document_list documents;
     struct events *events; /* NULL: no subscriptions */
 };
 
-/* Begin a call with the handle. Returns false with an exception set. */
+/* connection_enter (): begin a call with the handle. Returns false with an exception set. connection_leave (): end the
+ * call.
+ */
 bool connection_enter (struct py_connection *c);
 void connection_leave (struct py_connection *c);
 
-/* Whether a waiting call continues. False, with an exception set, if a signal handler or another thread ends it. */
+/* Whether a waiting call must continue. Returns false, with an exception set, if a signal handler or another thread has
+ * ended the call.
+ */
 bool connection_goes_on (const struct py_connection *c);
 
 static inline void connection_unlock (struct py_connection *c)
@@ -53,17 +57,17 @@ static inline void connection_relock (struct py_connection *c)
     PyEval_RestoreThread (c->state);
 }
 
-/* Set an exception for the errno of a call with the handle. Returns NULL. */
+/* Set an exception for 'errnum', the errno of a call with the handle. Returns NULL. */
 PyObject *connection_raise (struct py_connection *c, int errnum);
 
 double connection_now_ms (void); /* CLOCK_MONOTONIC */
 
-/* Wait for an answer, at most 'left_ms' (below 0: no limit). NULL as future: the request was not sent, and errno says
- * why. Returns its text, None if it is empty, or NULL with an exception set.
+/* Wait for the answer to 'f', at most 'left_ms' (below 0: no limit). 'f' is NULL if the request could not be sent;
+ * errno then says why. Returns the text of the answer, None if the answer is empty, or NULL with an exception set.
  */
 PyObject *connection_wait_for (struct py_connection *c, idt_future_t *f, double left_ms);
 
-/* Like connection_wait_for (); destroys the future. */
+/* Like connection_wait_for (), but destroys the future, too. */
 PyObject *connection_await (struct py_connection *c, idt_future_t *f, double left_ms);
 
 /* --- document.c ----------------------------------------------------------------------------- */

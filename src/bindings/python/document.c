@@ -4,7 +4,7 @@
 /* document.c - sessions of an id compressor: in a document that the instance shares, or without a broker, for programs
  * that order ranges themselves
  *
- * A document uses the handle of its connection. Therefore it uses the connection's lock, keeps the connection alive,
+ * A document uses the handle of its connection. So it uses the connection's lock, keeps the connection object alive,
  * and ends when the connection is closed.
  */
 #include "connection.h"
@@ -15,24 +15,24 @@
 
 #include <idtree/idcomp.h>
 
-/* The head of both objects. */
+/* The first member of both objects. */
 struct session {
     PyObject_HEAD
-        /* Begin a call with the compressor.  NULL with an exception set. / End it. */
+        /* 'enter' begins a call, and returns the compressor, or NULL with an exception set. 'leave' ends the call. */
         struct idcomp *(*enter) (PyObject *self);
     void (*leave) (PyObject *self);
 };
 
 struct py_compressor {
-    struct session session; /* must be first */
+    struct session session; /* must be the first member */
     struct idcomp *c;       /* NULL: __init__ failed, or was not called */
 };
 
 struct py_document {
-    struct session session; /* must be first */
+    struct session session; /* must be the first member */
     struct py_connection *c;
     idt_document_t *d; /* NULL: closed */
-    unsigned closing;  /* threads that wait for the connection's lock to close it */
+    unsigned closing;  /* number of threads that wait for the connection's lock to close the document */
     LIST_ENTRY (py_document) link;
 };
 
@@ -48,7 +48,7 @@ static PyObject *raise_compressor (int errnum)
 
 /* --- ids of a session ------------------------------------------------------------------------------------ */
 
-/* End the call, and return the result of a conversion. */
+/* End the call. Returns the id, or NULL with an exception set if 'rc' is not 0. */
 static PyObject *leave_with (PyObject *self, int rc, int64_t id)
 {
     PyObject *number = rc < 0 ? raise_compressor (errno) : PyLong_FromLongLong (id);
@@ -57,7 +57,7 @@ static PyObject *leave_with (PyObject *self, int rc, int64_t id)
     return number;
 }
 
-/* Begin a call. NULL with an exception set. */
+/* Begin a call. Returns the compressor, or NULL with an exception set. */
 static struct idcomp *enter (PyObject *self)
 {
     struct session *s = (struct session *)self;
@@ -79,7 +79,7 @@ static PyObject *session_generate (PyObject *self, PyObject *unused)
     return leave_with (self, rc, id);
 }
 
-/* Arguments are read before the call begins, because other Python code may run meanwhile. */
+/* Begin a call with an id. The id is read before, because reading it may run other Python code. */
 static struct idcomp *enter_with (PyObject *self, PyObject *arg, long long *id)
 {
     *id = PyLong_AsLongLong (arg);
@@ -144,15 +144,18 @@ static PyObject *session_id_of (PyObject *self, PyObject *arg)
     return leave_with (self, rc, id);
 }
 
-/* For a table of methods. */
-#define SESSION_METHODS                                                                                                \
-    { "generate", session_generate, METH_NOARGS, "generate($self, /)\n--\n\nA new id in the space of this session." }, \
-        { "to_op", session_to_op, METH_O, "to_op($self, id, /)\n--\n\nThe form to send to other sessions." },          \
-        { "to_session", WITH_KEYWORDS (session_to_session),                                                            \
-          "to_session($self, /, op, origin=None)\n--\n\nAn id of session 'origin', in the space of this one." },       \
-        { "uuid", session_uuid, METH_O, "uuid($self, id, /)\n--\n\nThe UUID of an id of this session." },              \
-    {                                                                                                                  \
-        "id_of", session_id_of, METH_O, "id_of($self, uuid, /)\n--\n\nThe id of a UUID; ValueError if it has none."    \
+/* The methods of both objects, for their tables of methods. */
+#define SESSION_METHODS                                                                                              \
+    { "generate", session_generate, METH_NOARGS,                                                                     \
+      "generate($self, /)\n--\n\nReturn a new id in the space of this session." },                                   \
+        { "to_op", session_to_op, METH_O,                                                                            \
+          "to_op($self, id, /)\n--\n\nReturn the form of an id that other sessions can read." },                     \
+        { "to_session", WITH_KEYWORDS (session_to_session),                                                          \
+          "to_session($self, /, op, origin=None)\n--\n\nReturn this session's id for the op of session 'origin'." }, \
+        { "uuid", session_uuid, METH_O, "uuid($self, id, /)\n--\n\nReturn the UUID of an id of this session." },     \
+    {                                                                                                                \
+        "id_of", session_id_of, METH_O,                                                                              \
+            "id_of($self, uuid, /)\n--\n\nReturn the id of a UUID; ValueError if no id has it."                      \
     }
 
 /* --- a session without a broker -------------------------------------------------------------------------- */
@@ -164,7 +167,7 @@ static PyObject *done (int rc)
     return rc < 0 ? raise_compressor (errno) : Py_NewRef (Py_None);
 }
 
-/* The JSON text of a range, which is destroyed; None if it is empty. */
+/* Return the JSON text of a range; None if the range is empty. Destroys the range. */
 static PyObject *range_text (struct idcomp_range *range)
 {
     size_t size = idcomp_range_format_size (range);
@@ -339,24 +342,24 @@ static PyObject *compressor_session (PyObject *self, void *unused)
 static PyMethodDef compressor_methods[] = {
     SESSION_METHODS,
     { "generate_unique", compressor_unique, METH_NOARGS,
-      "generate_unique($self, /)\n--\n\nAn id that means the same in the whole document immediately: a final one, or "
-      "a UUID." },
+      "generate_unique($self, /)\n--\n\nReturn a new id that immediately means the same in the whole document: a "
+      "final id, or a UUID." },
     { "take", WITH_KEYWORDS (compressor_take),
-      "take($self, /, unfinalized=False)\n--\n\nThe ids made since the last call, as the JSON text of a range, which "
-      "all\nsessions must finalize in the same order; None if there are no new ids.  unfinalized: all that are not "
-      "finalized, if\nthe ranges taken before are certainly lost." },
+      "take($self, /, unfinalized=False)\n--\n\nReturn the ids made since the last call, as the JSON text of a "
+      "range; None if there are\nno new ids.  All sessions must finalize the ranges in the same order.  unfinalized: "
+      "return all ids that are not\nfinalized; use this only if the ranges taken before are certainly lost." },
     { "finalize", compressor_finalize, METH_O,
-      "finalize($self, range, /)\n--\n\nFinalize the next range of the order, including ranges of this "
-      "session.\nRaises ValueError if it is invalid or collides." },
+      "finalize($self, range, /)\n--\n\nFinalize the next range in the order of ranges, which includes ranges of "
+      "this\nsession.  Raises ValueError if the range is invalid, or collides with an earlier one." },
     { "ghost_begin", compressor_ghost_begin, METH_O,
-      "ghost_begin($self, session, /)\n--\n\nUntil ghost_end() new ids belong to this session, and are final "
-      "immediately." },
+      "ghost_begin($self, session, /)\n--\n\nMake all new ids belong to the given session, and be final immediately, "
+      "until\nghost_end() is called." },
     { "ghost_end", compressor_ghost_end, METH_NOARGS,
       "ghost_end($self, /)\n--\n\nNew ids belong to this "
       "compressor's own session again." },
     { "save", WITH_KEYWORDS (compressor_save),
-      "save($self, /, local=False)\n--\n\nThe stored form, from which other sessions can begin; local: including "
-      "this session,\nwhich may be continued once." },
+      "save($self, /, local=False)\n--\n\nReturn the stored form, from which other sessions can begin.  local: "
+      "include this session,\nso that it can be continued, which may be done once." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -368,9 +371,9 @@ static PyGetSetDef compressor_members[] = {
 static PyType_Slot compressor_slots[] = {
     { Py_tp_doc,
       "Compressor(session=None, stored=None, local=False, cluster_size=512)\n--\n\nA session in a document whose "
-      "order another program decides; no broker is needed.\nsession: its UUID, by default a new one.  stored: the "
-      "result of save(), or a form that another\ncompressor of Fluid Framework 2 stored; local: continue the session "
-      "in it." },
+      "order another program decides; no broker is needed.\nsession: the UUID of the session; by default a new one.  "
+      "stored: the result of save(), or a form that another\ncompressor of Fluid Framework 2 stored.  local: "
+      "continue the session in the stored form." },
     { Py_tp_init, compressor_init },
     { Py_tp_dealloc, compressor_dealloc },
     { Py_tp_methods, compressor_methods },
@@ -427,7 +430,7 @@ static void document_end (PyObject *self)
     connection_leave (((struct py_document *)self)->c);
 }
 
-/* Raise the document's own error if it has one. */
+/* Raise the document's own error if it has one, else the error 'errnum'. */
 static PyObject *raise_document (struct py_document *d, int errnum)
 {
     const char *text = errnum == EPIPE ? idt_document_error (d->d) : NULL;
@@ -474,13 +477,13 @@ static PyObject *sync_ (PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* The caller holds the lock, or is the only user of the connection. */
+/* Close the document. The caller holds the lock, or is the only user of the connection. */
 static void end (struct py_document *d)
 {
     if (!d->d)
         return;
     LIST_REMOVE (d, link);
-    if (!d->c->forked) /* otherwise it would send a message over the parent's connection */
+    if (!d->c->forked) /* in a child, closing would send a message over the parent's connection */
         idt_document_close (d->d);
     d->d = NULL;
 }
@@ -546,7 +549,7 @@ static PyObject *document_close (PyObject *self, PyObject *unused)
     return Py_NewRef (Py_None);
 }
 
-/* The attributes of a connection may refer to it. */
+/* The attributes of the connection may refer to this document, so the garbage collector must know the reference. */
 static int document_traverse (PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT (Py_TYPE (self));
@@ -554,12 +557,12 @@ static int document_traverse (PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* This is the last reference, but another thread may be using the connection. */
+/* Free a document. No other thread has a reference to it, but another thread may be using its connection. */
 static void document_dealloc (PyObject *self)
 {
     struct py_document *d = (struct py_document *)self;
     PyTypeObject *type = Py_TYPE (self);
-    PyObject *kind, *error, *trace; /* of the interrupted code */
+    PyObject *kind, *error, *trace; /* the exception of the code that this interrupts */
 
     PyObject_GC_UnTrack (self);
     PyErr_Fetch (&kind, &error, &trace);
@@ -614,11 +617,12 @@ static PyObject *document_repr (PyObject *self)
 static PyMethodDef document_methods[] = {
     SESSION_METHODS,
     { "settle", WITH_KEYWORDS (settle),
-      "settle($self, /, timeout=-1.0)\n--\n\nWait until all ids that were made are final." },
+      "settle($self, /, timeout=-1.0)\n--\n\nWait until all ids that this session made are final." },
     { "sync", WITH_KEYWORDS (sync_),
-      "sync($self, /, timeout=-1.0)\n--\n\nWait until all ranges that were ordered before the call are known here." },
+      "sync($self, /, timeout=-1.0)\n--\n\nWait until this session knows all ranges that were ordered before the "
+      "call." },
     { "close", document_close, METH_NOARGS,
-      "close($self, /)\n--\n\nEnd it; other sessions never learn ids that are not settled." },
+      "close($self, /)\n--\n\nEnd the session.  Other sessions never learn ids that are not settled." },
     { "__enter__", return_self, METH_NOARGS, NULL },
     { "__exit__", document_exit, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },

@@ -3,8 +3,8 @@
 
 /* events.c - the events that a connection subscribed to, stored until the program reads them
  *
- * Events arrive while the reactor runs, in _event () and while documents wait. Events that only documents subscribed to
- * are left out. Beyond EVENTS_MAX the newest are dropped, and the loss is reported.
+ * Events arrive while the reactor runs: in _event (), and while documents wait. Events that only documents have
+ * subscribed to are not stored. If EVENTS_MAX events are stored, new ones are dropped, and their number is reported.
  */
 #include "connection.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define EVENTS_MAX 4096
-#define LOST_TOPIC "event.lost" /* the connection was lost and made again: concerns all subscribers */
+#define LOST_TOPIC "event.lost" /* the connection was lost and made again, which all subscribers must know */
 
 struct prefix {
     LIST_ENTRY (prefix) link;
@@ -25,13 +25,13 @@ struct events {
     LIST_HEAD (, prefix) prefixes; /* one for each subscription */
     const idt_msg_t *msg[EVENTS_MAX];
     unsigned head, count;
-    unsigned lost;        /* since the last report */
-    idt_watcher_t *slice; /* a timer that ends a turn of the reactor */
+    unsigned lost;        /* number of events that were dropped since the last report */
+    idt_watcher_t *slice; /* a timer that makes the reactor return */
 };
 
 /* --- which ones ----------------------------------------------------------------------------- */
 
-/* Returns the prefix, or NULL with errno set. */
+/* Add a prefix. Returns it, or NULL with errno set. */
 static struct prefix *prefix_add (struct events *e, const char *text)
 {
     size_t len = strlen (text);
@@ -76,7 +76,7 @@ static bool is_wanted (const struct events *e, const idt_msg_t *msg)
     return false;
 }
 
-/* Drop the events without a subscription. */
+/* Drop the stored events that no subscription matches any longer. */
 static void sift (struct events *e)
 {
     unsigned count = e->count;
@@ -115,7 +115,7 @@ static void slice_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
 
-/* Returns 0, or -1 with errno set. */
+/* Begin to store events. Returns 0, or -1 with errno set. */
 static int begin (struct py_connection *c)
 {
     struct events *e = c->events ? c->events : calloc (1, sizeof (*e));
@@ -148,8 +148,9 @@ void events_destroy (struct py_connection *c)
     c->events = NULL;
 }
 
-/* Subscribe at the broker. A call that ends without an answer, by a signal or another thread, unsubscribes again: the
- * broker counts subscriptions of a prefix, so it does not matter which of them ends.
+/* Subscribe at the broker. If a signal or another thread ends the call before the answer, the call unsubscribes again.
+ * The broker only counts the subscriptions of a prefix, so it does not matter which of several equal subscriptions
+ * ends.
  */
 static PyObject *ask (struct py_connection *c, const char *text)
 {
@@ -199,7 +200,8 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-/* Run the reactor until something arrives, which may be no event, or for 'ms'. Returns 0, or -1 with an exception set.
+/* Run the reactor until something arrives, or for 'ms'. What arrives need not be an event. Returns 0, or -1 with an
+ * exception set.
  */
 static int run (struct py_connection *c, double ms)
 {
@@ -215,7 +217,7 @@ static int run (struct py_connection *c, double ms)
     return rc < 0 || !connection_goes_on (c) ? -1 : 0;
 }
 
-/* Take the oldest event. */
+/* Remove the oldest event, and return it. */
 static PyObject *pop (struct events *e)
 {
     const idt_msg_t *msg = e->msg[e->head++ % EVENTS_MAX];

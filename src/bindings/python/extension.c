@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.c - the module idtree._idtree, on which the Python package idtree is built */
+/* extension.c - the module idtree._idtree, which the Python package idtree uses */
 #include "extension.h"
 
 #include <idtree/generate.h>
 
-/* Add a new object (NULL: it could not be made) under a name. Returns 0, or -1 with an exception set. */
+/* Add a new object (NULL: it could not be made) to the module under 'name'. Returns 0, or -1 with an exception set. */
 static int add_new (PyObject *module, const char *name, PyObject *object)
 {
     int rc = object ? PyModule_AddObjectRef (module, name, object) : -1;
@@ -15,7 +15,7 @@ static int add_new (PyObject *module, const char *name, PyObject *object)
     return rc;
 }
 
-/* In the order of enum generator_kind. */
+/* The order is that of enum generator_kind. */
 static const char *const generators[] = { "FlaxGenerator", "SnoGenerator", "UidGenerator", "FluidGenerator" };
 
 static int execute (PyObject *module)

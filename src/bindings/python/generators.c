@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* generators.c - generators of flax, sno, uid and FLUID ids in the process itself, without a broker
+/* generators.c - generators of flax, sno, uid and FLUID ids in this process, without a broker
  *
- * The generators of flax, sno and uid are one Python type that makes bytes; a table of functions distinguishes them. If
- * a generator has to wait, it waits here in slices, so that other threads run and Ctrl-C ends it.
+ * The generators of flax, sno and uid are one Python type that makes bytes; they differ in a table of functions. If a
+ * generator has to wait, the wait is cut into slices, so that other threads run and Ctrl-C ends the call.
  */
 #include "extension.h"
 
@@ -21,30 +21,30 @@
 #include <idtree/uid.h>
 
 #define SLICE_NS 50000000
-#define ID_MAX 16 /* bytes of an id */
+#define ID_MAX 16 /* most bytes of an id */
 
 struct generator;
 
 struct kind {
-    /* Make an id of at most ID_MAX bytes. Returns its size, or -1 with errno set; for EAGAIN and ESTALE '*wait_ns' is
-     * the time to wait.
+    /* Make an id of at most ID_MAX bytes. Returns its size, or -1 with errno set. If errno is EAGAIN or ESTALE,
+     * '*wait_ns' is the time to wait before the next attempt.
      */
     int (*make) (struct generator *g, int option, void *id, int64_t *wait_ns);
     void (*destroy) (void *gen);
-    const char *one_format, *many_format; /* arguments of id() and ids() */
-    char *option;                         /* the name of an argument; NULL: none */
+    const char *one_format, *many_format; /* formats of the arguments of id () and ids () */
+    char *option;                         /* name of the argument that both functions may have; NULL: none */
     int option_max;
 };
 
 struct generator {
     PyObject_HEAD const struct kind *kind;
     void *gen; /* NULL: __init__ failed, or was not called */
-    int drift; /* of uid */
+    int drift; /* used only for uid */
 };
 
 /* --- ids ------------------------------------------------------------------------------------------------ */
 
-/* Returns false with an exception set. */
+/* Wait for 'ns', at most for a slice. Returns false with an exception set. */
 static bool wait_ns (int64_t ns)
 {
     int64_t slice = ns < SLICE_NS ? ns : SLICE_NS;
@@ -73,7 +73,7 @@ static PyObject *make_one (struct generator *g, int option)
     return PyBytes_FromStringAndSize (id, size);
 }
 
-/* Returns false with an exception set. */
+/* Whether the generator was made, and 'option' is valid. Returns false with an exception set. */
 static bool is_usable (const struct generator *g, int option)
 {
     if (!g->gen)
@@ -127,7 +127,7 @@ static void generator_dealloc (PyObject *self)
     Py_DECREF (type);
 }
 
-/* Replace the generator by 'gen'; NULL: it could not be made. */
+/* Replace the old generator of 'self' by 'gen' (NULL: it could not be made). Returns 0, or -1 with an exception set. */
 static int take (PyObject *self, const struct kind *kind, void *gen)
 {
     struct generator *g = (struct generator *)self;
@@ -232,8 +232,8 @@ static PyObject *sno_snapshot (PyObject *self, PyObject *unused)
 static PyMethodDef sno_methods[] = {
     IDS_METHODS (", meta=0"),
     { "snapshot", sno_snapshot, METH_NOARGS,
-      "snapshot($self, /)\n--\n\nThe state from which Generator(start=...) continues, after this one stopped making "
-      "ids." },
+      "snapshot($self, /)\n--\n\nReturn the state of this generator, which must have stopped making ids.  "
+      "Generator(start=...) continues\nfrom it." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -258,7 +258,7 @@ static void destroy_uid (void *gen)
 
 static const struct kind uid = { make_uid, destroy_uid, "|p", "n|p", "local", 1 };
 
-/* Ids contain only the fingerprint, so the name is not kept. */
+/* Ids contain only the fingerprint of a node, so its name is not kept. */
 static int init_uid (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "node", "after_us", "drift", NULL };
@@ -314,13 +314,16 @@ static PyGetSetDef uid_members[] = {
 
 struct fluid_generator {
     PyObject_HEAD struct fluid_gen gen;
-    pid_t pid;  /* the process that may use it; 0: none */
-    char *mark; /* not 0; in a page that is wiped in a child, whose process id may be the same in another namespace */
+    pid_t pid;  /* the process that may use the generator; 0: none */
+    char *mark; /* not 0; make_mark () says why it is needed */
 };
 
 #define MARK_SIZE 4096
 
-/* If the kernel cannot wipe the page, the process id alone decides. */
+/* Make the mark: a byte in a page that the kernel wipes in a child. The process id does not suffice, because a child in
+ * another namespace may have the same one. If the kernel cannot wipe the page, only the process id distinguishes a
+ * child.
+ */
 static char *make_mark (void)
 {
     char *mark = mmap (NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -359,7 +362,7 @@ static int init_fluid (PyObject *self, PyObject *args, PyObject *kwargs)
     return 0;
 }
 
-/* NULL with an exception set. */
+/* Return the generator, or NULL with an exception set. */
 static struct fluid_gen *fluid_of (PyObject *self)
 {
     struct fluid_generator *g = (struct fluid_generator *)self;
@@ -400,7 +403,8 @@ static PyObject *fluid_reserve (PyObject *self, PyObject *args, PyObject *kwargs
     int got = fluid_gen_reserve (gen, now_ms, n, &first);
     if (got < 0)
         return raise_errno (errno, fluid_error (errno));
-    PyObject *from = PyLong_FromUnsignedLongLong (first), *count = PyLong_FromLong (got); /* the end may be 2^64 */
+    PyObject *from = PyLong_FromUnsignedLongLong (first),
+             *count = PyLong_FromLong (got); /* the end of the range may be 2^64 */
     PyObject *to = from && count ? PyNumber_Add (from, count) : NULL;
     PyObject *ids = to ? PyObject_CallFunctionObjArgs ((PyObject *)&PyRange_Type, from, to, NULL) : NULL;
     Py_XDECREF (from);
@@ -445,12 +449,15 @@ static void fluid_dealloc (PyObject *self)
 
 static PyMethodDef fluid_generator_methods[] = {
     { "reserve", WITH_KEYWORDS (fluid_reserve),
-      "reserve($self, /, now_ms, n=1)\n--\n\nA range of up to n ids of that millisecond, as many as are left: at "
-      "most 1024.\nBlockingIOError if all are used, then use a later one." },
+      "reserve($self, /, now_ms, n=1)\n--\n\nReturn a range of up to n ids of the millisecond now_ms, as many as are "
+      "left: at most 1024.\nRaises BlockingIOError if none are left, or if a later millisecond was used already: "
+      "then use a later one." },
     { "set_range", fluid_set_range, METH_VARARGS,
-      "set_range($self, from_ms, to_ms, /)\n--\n\nSet the milliseconds that it may use." },
+      "set_range($self, from_ms, to_ms, /)\n--\n\nSet the milliseconds of which ids may be made: from_ms <= ms < "
+      "to_ms." },
     { "follow", fluid_follow, METH_O,
-      "follow($self, id, /)\n--\n\nMake only ids above this one, which may be from another generator." },
+      "follow($self, id, /)\n--\n\nMake only ids above the given id from now on.  The id may be from another "
+      "generator." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -458,7 +465,8 @@ static PyMethodDef fluid_generator_methods[] = {
 
 static PyType_Slot flax_slots[] = {
     { Py_tp_doc,
-      "Generator(increasing=True)\n--\n\nMakes flax ids: each above the previous one, or with random bits only." },
+      "Generator(increasing=True)\n--\n\nMakes flax ids.  increasing: each id is above the previous one; otherwise "
+      "all bits except the time are random." },
     { Py_tp_init, init_flax },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, flax_methods },
@@ -466,16 +474,18 @@ static PyType_Slot flax_slots[] = {
 };
 static PyType_Slot sno_slots[] = {
     { Py_tp_doc,
-      "Generator(partition=-1, start=None)\n--\n\nMakes sno ids; no two generators of a partition may run at the "
-      "same time.\nstart: the snapshot() of the previous one." },
+      "Generator(partition=-1, start=None)\n--\n\nMakes sno ids.  No two generators that run at the same time may "
+      "have the same partition.\nstart: the snapshot() of the generator that had the partition before; partition=-1 "
+      "is that of the snapshot." },
     { Py_tp_init, init_sno },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, sno_methods },
     { 0, NULL },
 };
 static PyType_Slot uid_slots[] = {
-    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n--\n\nMakes uids; no two generators of a node may run at the "
-                 "same time.\nnode: a name, or a number of 0 to 2**26 - 1.  after_us: newest_us of the previous one." },
+    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n--\n\nMakes uids.  No two generators that run at the same "
+                 "time may have the same node.\nnode: a name, or a number from 0 to 2**26 - 1.  after_us: newest_us "
+                 "of the generator that had the node before." },
     { Py_tp_init, init_uid },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, uid_methods },
@@ -484,8 +494,9 @@ static PyType_Slot uid_slots[] = {
 };
 static PyType_Slot fluid_slots[] = {
     { Py_tp_doc,
-      "Generator(generator, from_ms=0, to_ms=1099511627776)\n--\n\nMakes FLUIDs of the given times, in\nmilliseconds "
-      "since an epoch that you choose; no two generators of a number may use the same time." },
+      "Generator(generator, from_ms=0, to_ms=1099511627776)\n--\n\nMakes FLUIDs with the generator number "
+      "'generator'\nand timestamps from_ms <= ms < to_ms, in milliseconds since an epoch that you choose.  No two "
+      "objects with the same\ngenerator number may have ranges of time that overlap." },
     { Py_tp_init, init_fluid },
     { Py_tp_dealloc, fluid_dealloc },
     { Py_tp_methods, fluid_generator_methods },

@@ -14,12 +14,12 @@
 #include <idtree/uid.h>
 
 #define NS_PER_MS 1000000
-#define ID_MAX 16   /* bytes of an id, */
-#define TEXT_MAX 64 /* and of its text */
+#define ID_MAX 16   /* most bytes of an id, */
+#define TEXT_MAX 64 /* and of the text of an id */
 
 /* --- FLUIDs --------------------------------------------------------------------------------- */
 
-/* Without keywords, because parsing those takes longer than the work. */
+/* This function takes no keywords, because parsing keywords takes longer than formatting. */
 static PyObject *format_fluid (PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     const char *form_name = "f58";
@@ -97,7 +97,7 @@ static PyObject *range_fluid (PyObject *module, PyObject *args)
 
 /* --- what ids as bytes share ------------------------------------------------------------------------ */
 
-/* The bytes of an id of exactly 'size' bytes. NULL with an exception set. */
+/* Return the bytes of an id of exactly 'size' bytes, or NULL with an exception set. */
 static const void *bytes_of (PyObject *object, Py_ssize_t size, const char *kind)
 {
     Py_ssize_t len;
@@ -120,7 +120,7 @@ static PyObject *raise_text (PyObject *text, const char *kind, size_t at)
     return PyErr_Format (PyExc_ValueError, "%R is not a %s: see byte %zu", text, kind, at);
 }
 
-/* The text form of a kind of id with a fixed size. */
+/* How a kind of id with a fixed size is written as text. */
 struct id_text {
     const char *name;
     Py_ssize_t size;
@@ -149,8 +149,8 @@ static PyObject *parse_as (const struct id_text *kind, PyObject *text)
                                                       : raise_text (text, kind->name, at);
 }
 
-/* Defines NAME_text, and the Python functions format_NAME and parse_NAME; PREFIX is the prefix of the library's
- * functions.
+/* Define NAME_text, and the Python functions format_NAME and parse_NAME. The names of the library's functions begin
+ * with PREFIX.
  */
 #define DEFINE_TEXT(NAME, PREFIX, TYPE, WORDS)                                                               \
     static int NAME##_format_any (const void *id, char *buf, size_t size)                                    \
@@ -273,7 +273,7 @@ static PyObject *range_sno (PyObject *module, PyObject *args)
 
 /* --- uid ------------------------------------------------------------------------------------ */
 
-/* Read stored bytes. Returns 0, or -1 with an exception set. */
+/* Read the stored bytes of a uid. Returns 0, or -1 with an exception set. */
 static int uid_of (PyObject *object, const struct uid_codec *codec, struct uid *id)
 {
     Py_ssize_t len;
@@ -347,21 +347,22 @@ DEFINE_TEXT (uuid, idcomp_uuid, struct idcomp_uuid, "UUID of version 4")
 
 #define FORMAT_DOC(name) name "($module, id, /)\n--\n\nThe text of an id."
 #define PARSE_DOC(name) \
-    name "($module, text, /)\n--\n\nThe bytes of the id that a text is; ValueError if it is malformed."
-#define RANGE_DOC(name)                                                                                               \
-    name "($module, from_ms, to_ms, /)\n--\n\nThe bounds (lower, upper) of the ids of a time in Unix milliseconds:\n" \
+    name "($module, text, /)\n--\n\nReturn the bytes of the id that the text is; ValueError if the text is malformed."
+#define RANGE_DOC(name)                                                                                            \
+    name "($module, from_ms, to_ms, /)\n--\n\nThe bounds (lower, upper) of ids with from_ms <= Unix ms < to_ms:\n" \
          "lower <= id < upper."
 
 PyMethodDef values_methods[] = {
     { "fluid_format", (PyCFunction)(void (*) (void))format_fluid, METH_FASTCALL,
-      "fluid_format($module, id, form='f58', /)\n--\n\nThe text of an id, in a form of FORMS." },
+      "fluid_format($module, id, form='f58', /)\n--\n\nReturn the text of an id in one of the FORMS." },
     { "fluid_parse", parse_fluid, METH_O,
-      "fluid_parse($module, text, /)\n--\n\nThe id of a text in any form; ValueError if it is not an id." },
+      "fluid_parse($module, text, /)\n--\n\nReturn the id that a text in any form is; ValueError if the text is not "
+      "an id." },
     { "fluid_split", split_fluid, METH_O, NULL },
     { "fluid_join", join_fluid, METH_VARARGS, NULL },
     { "fluid_range", range_fluid, METH_VARARGS,
-      "fluid_range($module, from_ms, to_ms, /)\n--\n\nThe bounds (lower, upper) of the ids of a time of the "
-      "epoch:\nlower <= id < upper." },
+      "fluid_range($module, from_ms, to_ms, /)\n--\n\nReturn the bounds (lower, upper) of the ids that were made "
+      "from from_ms until before to_ms,\nin milliseconds since the epoch: lower <= id < upper." },
     { "flax_format", format_flax, METH_O, FORMAT_DOC ("flax_format") },
     { "flax_parse", parse_flax, METH_O, PARSE_DOC ("flax_parse") },
     { "flax_split", split_flax, METH_O, NULL },

@@ -12,7 +12,7 @@ True
 >>> idtree.fluid.parse(idtree.fluid.format(job)) == job
 True
 
-If each id needs a message over several hops, prefetch some:
+If each id would need a message over several hops, prefetch some ids:
 
 >>> with idtree.connect() as c:
 ...     c.prefetch(64, max_age=1.0)
@@ -20,14 +20,15 @@ If each id needs a message over several hops, prefetch some:
 >>> ids == sorted(set(ids))
 True
 
-Ids of other kinds are bytes that sort by time, with a module for each:
+Ids of other kinds are bytes that sort by time.  Each kind has its module:
 
 >>> with idtree.connect() as c:
 ...     idtree.sno.split(c.sno(meta=7)[0]).meta
 7
 
-Errors of the instance are OSError and its subclasses, such as ConnectionRefusedError, TimeoutError, PermissionError,
-with a text.  Several threads may use a connection, one at a time; a forked child opens its own.
+Errors of the instance are OSError with a text, or one of its subclasses, such as ConnectionRefusedError, TimeoutError
+and PermissionError.  Several threads may share a connection: their calls run one after the other.  A forked child must
+open its own connection.
 """
 from ._connection import Connection, Event, connect
 from ._idtree import MAX_COUNT, MAX_IDS, Document

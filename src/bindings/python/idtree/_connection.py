@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""Connections: _idtree.Connection, with the methods that are as fast in Python."""
+"""Connections: _idtree.Connection, and the methods that would not be faster in C."""
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 class Event(NamedTuple):
-    """An event: its topic, its object (None: no object), and its number in the instance."""
+    """An event: its topic, its payload as an object (None: it has no payload), and its number in the instance."""
 
     topic: str
     payload: Any
@@ -30,11 +30,11 @@ class Event(NamedTuple):
 
 
 class Connection(_idtree.Connection):
-    """A connection to a broker, ended by close() or a with statement.
+    """A connection to a broker.  close() or the end of a with statement closes it.
 
-    uri: a broker, several separated by blanks, or None: IDTREE_URI of the environment, or the broker of this host.
-    reconnect: whether all requests may make a lost connection again; requests for ids always do.
-    timeout: seconds after which connecting fails.
+    uri: a broker, or several separated by blanks.  None: IDTREE_URI of the environment, else the broker of this host.
+    reconnect: whether any request may reconnect after the connection was lost; requests for ids always reconnect.
+    timeout: connecting fails after this number of seconds.
     """
 
     def __init__(self, uri: str | None = None, reconnect: bool = False, timeout: float = 30.0) -> None:
@@ -46,7 +46,7 @@ class Connection(_idtree.Connection):
         return "<idtree.Connection, closed>" if self.closed else f"<idtree.Connection to {self.uri}>"
 
     def iter_ids(self, n: int | None = None, block: int = 1024) -> Iterator[int]:
-        """n new FLUIDs (None: without end), in increasing order, requested a block at a time when needed.
+        """Yield n new FLUIDs (None: without end), in increasing order.  They are requested in blocks, when needed.
 
         >>> with connect() as c:
         ...     sum(1 for _ in c.iter_ids(10_000))
@@ -58,13 +58,13 @@ class Connection(_idtree.Connection):
         return chain.from_iterable(map(self.ids, blocks))
 
     def ids_array(self, n: int) -> array[int]:
-        """n new FLUIDs, in increasing order, as array('Q'), at most MAX_IDS.
+        """Return n new FLUIDs, in increasing order, as array('Q'); n is at most MAX_IDS.
 
         >>> with connect() as c:
         ...     len(c.ids_array(1000))
         1000
         """
-        n = index(n)  # a NumPy number may overflow
+        n = index(n)  # 8 * n could overflow if n were a NumPy number
         if not 0 <= n <= _idtree.MAX_IDS:
             raise ValueError(f"an array has 0 to {_idtree.MAX_IDS} ids, and not {n}: fill() fills a buffer of any size")
         ids = array("Q", bytes(8 * n))
@@ -72,9 +72,9 @@ class Connection(_idtree.Connection):
         return ids
 
     def rpc(self, topic: str, payload: Any = None, rank: int | None = None, timeout: float = 30.0) -> Any:
-        """Send a request with an object, and return the answer's object (None: the answer is empty).
+        """Send a request with an object, and return the object of the answer, or None if the answer is empty.
 
-        rank: None is the nearest rank that has the service, beginning with the connected one.
+        rank: None is the nearest rank that has the service: the connected rank, or its nearest ancestor that has it.
 
         >>> with connect() as c:
         ...     c.rpc("attr.get", {"name": "rank"})["value"]
@@ -87,7 +87,7 @@ class Connection(_idtree.Connection):
             if e.strerror != os.strerror(e.errno or 0):
                 raise
             to = topic if rank is None else f"{topic} at rank {rank}"
-            raise OSError(e.errno, f"{to}: {e.strerror}") from None  # the service sent no text
+            raise OSError(e.errno, f"{to}: {e.strerror}") from None  # the error has no text of the service
         return None if answer is None else json.loads(answer)
 
     def _others(self, kind: Any, request: dict[str, int]) -> list[bytes]:
@@ -95,31 +95,31 @@ class Connection(_idtree.Connection):
         return [kind.parse(text) for text in self.rpc(f"{name}.generate", request)["ids"]]
 
     def flax(self, n: int = 1) -> list[bytes]:
-        """n new flax ids (module flake of the broker)."""
+        """Return n new flax ids from the flake module of the broker."""
         return self._others(flax, {"count": n})
 
     def sno(self, n: int = 1, meta: int = 0) -> list[bytes]:
-        """n new sno ids with the byte meta (module flake of the broker)."""
+        """Return n new sno ids with the metadata byte meta, from the flake module of the broker."""
         return self._others(sno, {"count": n, "meta": meta})
 
     def uid(self, n: int = 1) -> list[bytes]:
-        """n new global uids (module flake of the broker)."""
+        """Return n new global uids from the flake module of the broker."""
         return self._others(uid, {"count": n})
 
     def document(self, name: str, timeout: float = 30.0) -> _idtree.Document:
-        """Open a document of the id compressor as a new session; a missing document is made.
+        """Open a new session in a document of the id compressor.  If the document does not exist, it is made.
 
         >>> with connect() as c, c.document("drawing") as d:
-        ...     id = d.generate()                 # use it here immediately
-        ...     op = d.to_op(id)                  # send it, with d.session
-        ...     d.settle(30)                      # from now on it is the same for all sessions
+        ...     id = d.generate()                 # can be used in this session immediately
+        ...     op = d.to_op(id)                  # for other sessions: send op and d.session
+        ...     d.settle(30)                      # from now on the id is the same in all sessions
         ...     d.id_of(d.uuid(id)) == id, d.settled
         (True, True)
         """
         return _idtree.Document(self, name, timeout)
 
     def publish(self, topic: str, payload: Any = None) -> int:
-        """Publish an event with an object; returns its number in the instance.
+        """Publish an event with an object as payload, and return the number of the event in the instance.
 
         >>> with connect() as c:
         ...     c.subscribe("weather.")
@@ -133,7 +133,7 @@ class Connection(_idtree.Connection):
         return int(self.rpc("event.publish", request)["seq"])
 
     def event(self, timeout: float = -1.0) -> Event:
-        """Wait for the next event of a subscription; TimeoutError if none arrives."""
+        """Wait for the next event of any subscription; TimeoutError if none arrives within timeout seconds."""
         topic, text, seq = self._event(timeout)
         return Event(topic, None if text is None else json.loads(text), seq)
 

@@ -7,5 +7,5 @@ UNIX = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def at_ms(unix_ms: int) -> datetime:
-    """The exact time of Unix milliseconds."""
+    """Return the exact time of a number of Unix milliseconds."""
     return UNIX + timedelta(milliseconds=unix_ms)

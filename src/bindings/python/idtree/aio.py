@@ -11,9 +11,9 @@
 >>> asyncio.run(main())
 True
 
-Each connection has a thread that waits for it, so the event loop never blocks; calls run in the order in which they
-were made.  A cancelled call, as by asyncio.wait_for(), stops waiting for the broker: its request may have been carried out,
-and its answer is dropped.
+Each connection has a thread that waits for the broker, so the event loop never blocks.  Calls run in the order in which
+they were made.  If a call is cancelled, for example by asyncio.wait_for(), it stops waiting for the broker.  The broker
+may have executed its request; the answer is dropped.
 """
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from ._connection import Event
 
 T = TypeVar("T")
 
-_KEPT = 4096  # events stored for a slow reader; beyond them the newest are lost
-_SLICE = 0.2  # seconds that the thread waits for an event before it checks for other work
+_KEPT = 4096  # most events that are stored for a slow reader; further events are lost
+_SLICE = 0.2  # seconds that the thread waits for an event until it looks for other calls
 
 
 class _Reader:
-    """A reader of events with a prefix, and the events stored for it."""
+    """A reader of events whose topics have a prefix, and the events that are stored for the reader."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -56,7 +56,7 @@ class _Reader:
 
 
 class _Call:
-    """A call that the thread is making or will make."""
+    """A call that the thread executes or will execute."""
 
     __slots__ = ("cancelled",)
 
@@ -65,16 +65,16 @@ class _Call:
 
 
 class _Worker:
-    """The thread of a connection: it makes one call after the other, and stops waiting in a cancelled one."""
+    """The thread of a connection: it executes one call after the other.  If a call is cancelled, it stops waiting."""
 
     def __init__(self, blocking: _Blocking) -> None:
         self.blocking = blocking
         self._pool = ThreadPoolExecutor(1, "idtree")
-        self._lock = threading.Lock()  # guards _current, and the interrupt of the connection
+        self._lock = threading.Lock()  # guards _current, and the flag of blocking._interrupt()
         self._current: _Call | None = None
 
     def _make(self, this: _Call, call: Callable[..., T], *args: Any) -> T:
-        """In the thread."""
+        """Execute a call in the thread."""
         with self._lock:
             if this.cancelled:
                 raise InterruptedError(errno.EINTR, "cancelled")
@@ -102,7 +102,7 @@ class _Worker:
 
 
 class Connection:
-    """idtree.Connection with methods to await; connect() makes one."""
+    """A connection like idtree.Connection, whose methods are coroutines; connect() makes it."""
 
     def __init__(self, worker: _Worker) -> None:
         self._blocking = worker.blocking
@@ -116,41 +116,41 @@ class Connection:
         return await self._worker.run(call, *args)
 
     async def id(self) -> int:
-        """One new FLUID."""
+        """Return a new FLUID."""
         return await self._run(self._blocking.id)
 
     async def ids(self, n: int) -> list[int]:
-        """n new FLUIDs, in increasing order."""
+        """Return a list of n new FLUIDs, in increasing order."""
         return await self._run(self._blocking.ids, n)
 
     async def ids_array(self, n: int) -> array[int]:
-        """n new FLUIDs, in increasing order, as array('Q')."""
+        """Return n new FLUIDs, in increasing order, as array('Q')."""
         return await self._run(self._blocking.ids_array, n)
 
     async def prefetch(self, n: int, max_age: float = 1.0) -> None:
-        """Keep ids prefetched."""
+        """Keep up to n ids prefetched; ids older than max_age seconds are not used."""
         await self._run(self._blocking.prefetch, n, max_age)
 
     async def rpc(self, topic: str, payload: Any = None, rank: int | None = None, timeout: float = 30.0) -> Any:
-        """Send a request and return its answer."""
+        """Send a request, and return the object of the answer."""
         return await self._run(self._blocking.rpc, topic, payload, rank, timeout)
 
     async def publish(self, topic: str, payload: Any = None) -> int:
-        """Publish an event; returns its number."""
+        """Publish an event, and return its number in the instance."""
         return await self._run(self._blocking.publish, topic, payload)
 
     def _subscribe(self, reader: _Reader) -> None:
-        """In the thread.  An interrupted call cancels its subscription."""
+        """Subscribe, in the thread.  If the call is interrupted, blocking.subscribe() unsubscribes again."""
         self._blocking.subscribe(reader.prefix)
         reader.subscribed = True
 
     def _unsubscribe(self, reader: _Reader) -> None:
-        """In the thread, after _subscribe(): each reader has its own subscription, even to the same prefix."""
+        """Unsubscribe, in the thread.  Each reader has its own subscription, even if prefixes are equal."""
         if reader.subscribed:
             self._blocking.unsubscribe(reader.prefix)
 
     def _take(self, reader: _Reader) -> None:
-        """In the thread: get an event for a reader without one; all readers with a matching prefix get it."""
+        """Get an event in the thread, if the reader has none.  All readers with a matching prefix get the event."""
         if reader.kept or reader.lost:
             return
         try:
@@ -180,17 +180,17 @@ class Connection:
                     reader.lost = False
                     raise OSError(errno.ENOBUFS, "events were lost: read them more often")
         finally:
-            # After a loop is left this runs later, in a task of its own: the connection may be closed or lost by then.
+            # If a loop over events is left early, this runs later, in another task.  The connection may be closed by then.
             self._readers = tuple(each for each in self._readers if each is not reader)
             with contextlib.suppress(OSError, ValueError):
                 await self._run(self._unsubscribe, reader)
 
     async def close(self) -> None:
-        """End the connection; waiting calls raise ValueError.  Further calls have no effect."""
+        """Close the connection; waiting calls raise ValueError.  Further calls of close() have no effect."""
         if self._ended:
             return
         self._ended = True
-        try:  # not in its thread, which may be waiting for a silent broker
+        try:  # not in the thread of the connection, which may be waiting for a silent broker
             await asyncio.get_running_loop().run_in_executor(None, self._blocking.close)
         finally:
             self._worker.end()
@@ -205,7 +205,7 @@ class Connection:
 
 
 async def connect(uri: str | None = None, reconnect: bool = False, timeout: float = 30.0) -> Connection:
-    """Connect to a broker, as idtree.connect() does."""
+    """Connect to a broker.  The arguments are those of idtree.connect()."""
     worker = _Worker(_Blocking.__new__(_Blocking))
     try:
         await worker.run(_Blocking.__init__, worker.blocking, uri, reconnect, timeout)

@@ -11,7 +11,7 @@
 >>> lower <= id < upper
 True
 
-Without an instance, this process makes them:
+A generator in this process makes ids without an instance:
 
 >>> g = Generator()
 >>> g.id() < g.id()
@@ -26,7 +26,7 @@ from ._time import at_ms
 format = _idtree.flax_format  # (bytes) -> str
 parse = _idtree.flax_parse  # (str) -> bytes
 Generator = _idtree.FlaxGenerator
-range = _idtree.flax_range  # (from_ms, to_ms) since Unix -> (lower, upper): lower <= id < upper
+range = _idtree.flax_range  # (from_ms, to_ms) in Unix ms -> (lower, upper): lower <= id < upper
 
 
 class Fields(NamedTuple):
@@ -35,15 +35,15 @@ class Fields(NamedTuple):
 
 
 def split(id: bytes) -> Fields:
-    """The fields of an id."""
+    """Return the fields of an id."""
     return Fields(*_idtree.flax_split(id))
 
 
 def join(unix_ms: int, random: int) -> bytes:
-    """The id with these fields."""
+    """Return the id with these fields."""
     return _idtree.flax_join(unix_ms, random)
 
 
 def time(id: bytes) -> datetime:
-    """The time at which it was made."""
+    """Return the time at which an id was made."""
     return at_ms(split(id).unix_ms)

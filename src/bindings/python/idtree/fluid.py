@@ -15,7 +15,8 @@ Fields(timestamp_ms=401210253, generator=15451, sequence=46)
 >>> [format(key, "dothex") for key in range(1000, 2000)]
 ['0000.0003.e800.0000', '0000.0007.d000.0000']
 
-A generator in this process; the program must ensure that no other generator uses its number with the same epoch:
+A generator in this process makes ids without a broker.  The program must ensure that no other generator with the same
+epoch has the same number:
 
 >>> g = Generator(5)
 >>> [split(id) for id in g.reserve(1000, 2)]
@@ -34,7 +35,7 @@ range = _idtree.fluid_range  # (from_ms, to_ms) -> (lower, upper): lower <= id <
 
 
 class Fields(NamedTuple):
-    """timestamp_ms counts from the epoch of the instance (Connection.epoch)."""
+    """The fields of a FLUID.  timestamp_ms counts from the epoch of the instance (Connection.epoch)."""
 
     timestamp_ms: int
     generator: int
@@ -42,10 +43,10 @@ class Fields(NamedTuple):
 
 
 def split(id: int) -> Fields:
-    """The fields of an id."""
+    """Return the fields of an id."""
     return Fields(*_idtree.fluid_split(id))
 
 
 def join(timestamp_ms: int, generator: int, sequence: int) -> int:
-    """The id with these fields."""
+    """Return the id with these fields."""
     return _idtree.fluid_join(timestamp_ms, generator, sequence)

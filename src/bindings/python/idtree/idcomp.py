@@ -9,8 +9,8 @@
 >>> uuid.UUID(bytes=id).version
 4
 
-For documents of an instance see Connection.document().  A program that has its own order of ranges, as one of Fluid
-Framework has, makes compressors, and finalizes the same ranges in the same order on each:
+For documents of an instance see Connection.document().  A program that orders ranges itself, such as a program of Fluid
+Framework, makes compressors without an instance.  Each compressor must finalize the same ranges in the same order:
 
 >>> mine, yours = Compressor(), Compressor()
 >>> id = mine.generate()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""sno ids: 10 bytes, a time, a byte of the user, a partition, and a sequence.
+"""sno ids: 10 bytes, with a time, a byte that the user chooses, a partition, and a sequence.
 
 >>> id = parse("brpk4q72xwf2m63l")
 >>> format(id)
@@ -11,13 +11,13 @@
 >>> lower <= id < upper
 True
 
-Without an instance, this process makes them, under a partition that no other generator uses:
+A generator in this process makes ids without an instance.  No other generator may use its partition:
 
 >>> g = Generator(7)
 >>> split(g.id(meta=3))[2:4]
 (3, 7)
 >>> last = g.id()
->>> Generator(start=g.snapshot()).id() > last     # continues after the first one
+>>> Generator(start=g.snapshot()).id() > last     # continues after the ids of g
 True
 """
 from datetime import datetime
@@ -29,11 +29,11 @@ from ._time import at_ms
 format = _idtree.sno_format  # (bytes) -> str
 parse = _idtree.sno_parse  # (str) -> bytes
 Generator = _idtree.SnoGenerator
-range = _idtree.sno_range  # (from_ms, to_ms) since Unix -> (lower, upper): lower <= id < upper
+range = _idtree.sno_range  # (from_ms, to_ms) in Unix ms -> (lower, upper): lower <= id < upper
 
 
 class Fields(NamedTuple):
-    """unix_ms is a multiple of 4."""
+    """The fields of a sno id.  unix_ms is a multiple of 4."""
 
     unix_ms: int
     tick: int
@@ -43,15 +43,15 @@ class Fields(NamedTuple):
 
 
 def split(id: bytes) -> Fields:
-    """The fields of an id."""
+    """Return the fields of an id."""
     return Fields(*_idtree.sno_split(id))
 
 
 def join(unix_ms: int, tick: int, meta: int, partition: int, sequence: int) -> bytes:
-    """The id with these fields."""
+    """Return the id with these fields."""
     return _idtree.sno_join(unix_ms, tick, meta, partition, sequence)
 
 
 def time(id: bytes) -> datetime:
-    """The time at which it was made, to 4 ms."""
+    """Return the time at which an id was made, to 4 ms."""
     return at_ms(split(id).unix_ms)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""uids: 12 bytes (global, with the fingerprint of its node) or 8 (local).
+"""uids: global ids of 12 bytes, with the fingerprint of their node, and local ids of 8 bytes.
 
 >>> id = parse(".5.tXVEf8n4vPN.0")
 >>> format(id), len(id)
@@ -8,7 +8,7 @@
 >>> time(id).year
 2018
 
-Without an instance, this process makes them, under a node that no other generator uses:
+A generator in this process makes ids without an instance.  No other generator may use its node:
 
 >>> g = Generator("me@here")
 >>> first, last = g.ids(2)
@@ -33,7 +33,9 @@ parse = _idtree.uid_parse  # (str) -> bytes
 
 
 class Fields(NamedTuple):
-    """The time is a * 10**6 + b seconds and c microseconds since Unix; a local id has no fingerprint."""
+    """The fields of a uid.  Its time is a * 10**6 + b seconds and c microseconds since 1970.  fingerprint is None for a
+    local id.
+    """
 
     fingerprint: int | None
     a: int
@@ -43,10 +45,10 @@ class Fields(NamedTuple):
 
 
 def split(id: bytes, drift: int = 8) -> Fields:
-    """The fields of an id; drift is the number of its time bits before those of the fingerprint."""
+    """Return the fields of an id.  drift is the number of its time bits that precede the fingerprint."""
     return Fields(*_idtree.uid_split(id, drift))
 
 
 def time(id: bytes, drift: int = 8) -> datetime:
-    """The time at which it was made."""
+    """Return the time at which an id was made."""
     return at_ms(_idtree.uid_unix_ms(id, drift))
