@@ -42,8 +42,7 @@ struct broker_group {
     struct launcher_orders *orders; /* NULL: no launcher sends orders */
     struct hosted_broker *hosted;   /* in order of rank */
     uint32_t count;
-    uint32_t
-        killed; /* brokers with 'killed': while there are any, the process continues even without running brokers */
+    uint32_t killed; /* number of killed brokers; while above 0, the process continues even without running brokers */
 };
 
 /* --- brokers ------------------------------------------------------------------------------------ */

@@ -31,9 +31,8 @@
 #define ALONE "pass --standalone to be an instance of one"
 
 struct known {
-    struct bizcard card; /* endpoint "": not known yet */
-    struct bizcard
-        *lineage; /* bizcards from this rank up to the root, the ancestors of its children; NULL: not made yet */
+    struct bizcard card;     /* endpoint "": not known yet */
+    struct bizcard *lineage; /* from this rank up to the root, the ancestors of its children; NULL: not made yet */
 };
 
 /* --- methods without an exchange --------------------------------------------------------------------- */

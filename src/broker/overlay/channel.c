@@ -3,9 +3,9 @@
 
 /* channel.c - one link to another broker: queues, credit, parts of long messages
  *
- * Messages are queued by class.  channel_pump () sends in the order of the classes as much as the credit allows.  'out'
- * has one message of each class that was taken from its queue and is not yet sent completely.  'in' has the messages
- * that are being received.
+ * Messages are queued by class.  channel_pump () sends them in the order of the classes, as much as the credit allows.
+ * 'out' has for each class at most one message that was taken from its queue and is not sent completely yet.  'in' has
+ * the messages that are being received.
  */
 #include "config.h"
 
@@ -23,8 +23,8 @@
 #include "libutil/minmax.h"
 #include "libutil/errprintf.h"
 
-#define QUANTUM 4096 /* bytes of one requester per turn */
-#define MOST_PARTS 4 /* of one class that are sent together: a megabyte */
+#define QUANTUM 4096 /* bytes that a requester may send in its turn */
+#define MOST_PARTS 4 /* parts of one class that are sent together: a megabyte */
 
 #define GRANT_SIZE (WINDOW_RECORD * (CLASS_COUNT - 1))
 
@@ -64,7 +64,7 @@ void channel_break (struct channel *ch, const char *why)
 
 /* --- credit ------------------------------------------------------------------------------------------------- */
 
-/* Reset for a new link. */
+/* Initialize the window of a new link. */
 static void window_open (struct window *w, bool credits, uint64_t bytes, uint32_t messages)
 {
     memset (w, 0, sizeof (*w));
@@ -91,7 +91,7 @@ static bool window_may_send (const struct window *w, enum link_class c)
     return !w->credits || c == CLASS_CONTROL || is_below (&w->sent[c], &w->limit[c]);
 }
 
-/* Returns 0, or -1 with errno EPROTO: rule 2. */
+/* Count a received message.  Returns 0, or -1 with errno EPROTO if the other side had no credit for it. */
 static int window_received (struct window *w, enum link_class c, size_t bytes)
 {
     if (w->credits && c != CLASS_CONTROL && !is_below (&w->received[c], &w->granted[c]))
@@ -100,7 +100,9 @@ static int window_received (struct window *w, enum link_class c, size_t bytes)
     return 0;
 }
 
-/* Classes of a newer version are ignored. */
+/* Take the grant for one class.  A class that only a newer version knows is ignored.  Returns 0, or -1 with errno
+ * EPROTO if the other side lowers a grant.
+ */
 static int take_record (struct window *w, const uint8_t *p)
 {
     struct total t = { (uint32_t)get_be (p + 4, 4), get_be (p + 8, 8) };
@@ -114,7 +116,7 @@ static int take_record (struct window *w, const uint8_t *p)
     return 0;
 }
 
-/* Take a grant of the other side.  Returns 0, or -1 with errno EPROTO: rule 2. */
+/* Take a grant of the other side.  Returns 0, or -1 with errno EPROTO if it is malformed or lowers an earlier grant. */
 static int window_granted (struct window *w, const void *payload, size_t size)
 {
     const uint8_t *p = payload;
@@ -127,7 +129,7 @@ static int window_granted (struct window *w, const void *payload, size_t size)
     return 0;
 }
 
-/* Whether a quarter of a window is used up. */
+/* Whether a grant is due, because a quarter of the window of a class is used up. */
 static bool is_due (const struct window *w, enum link_class c)
 {
     const struct total *size = &w->size[c], *received = &w->received[c], *granted = &w->granted[c];
@@ -136,9 +138,7 @@ static bool is_due (const struct window *w, enum link_class c)
            || received->bytes + size->bytes - granted->bytes >= size->bytes / 4 + 1;
 }
 
-/* Write grants for the classes of which a quarter of the window is used.  Returns the size of the payload; 0: no grant
- * is due.
- */
+/* Write grants for the classes for which one is due.  Returns the size of the payload; 0: no grant is due. */
 static size_t window_grant (struct window *w, uint8_t payload[GRANT_SIZE])
 {
     uint8_t *p = payload;
@@ -160,7 +160,7 @@ static size_t window_grant (struct window *w, uint8_t payload[GRANT_SIZE])
 
 /* --- on the wire -------------------------------------------------------------------------------------- */
 
-/* Returns whether the wire took the message. */
+/* Put a message on the wire.  Returns whether the wire took it. */
 static bool wire_send (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     assert (window_may_send (&ch->window, c));
@@ -188,7 +188,7 @@ static bool send_part (struct channel *ch, enum link_class c, struct piece *p)
         sent = wire_send (ch, c, part);
     }
     else
-        ch->blocked = true; /* no memory now */
+        ch->blocked = true; /* no memory now: try again later */
     idt_msg_unref (part);
     p->done += sent ? size : 0;
     return sent;
@@ -199,7 +199,7 @@ static bool goes_in_parts (const struct channel *ch, enum link_class c, const st
     return ch->window.credits && c != CLASS_CONTROL && p->size > CHANNEL_PART;
 }
 
-/* Messages of a class behind the one that is being sent. */
+/* The number of messages of a class that are queued behind the one that is being sent. */
 static size_t count_waiting (const struct channel *ch, enum link_class c)
 {
     return ch->turns[c] ? drr_queue_count (ch->turns[c]) : ch->fifo[c].count;
@@ -210,7 +210,7 @@ static size_t count_all (const struct channel *ch, enum link_class c)
     return count_waiting (ch, c) + (ch->out[c].msg != NULL);
 }
 
-/* Take the next message of a class out of its queue.  Returns whether there was one. */
+/* Take the next message of a class from its queue.  Returns whether there was one. */
 static bool take_next (struct channel *ch, enum link_class c)
 {
     struct piece *p = &ch->out[c];
@@ -259,8 +259,8 @@ static bool flush_one (struct channel *ch, enum link_class c)
     return true;
 }
 
-/* Send at most MOST_PARTS parts at a time.  That is more than a quarter of any window, so the other side grants more
- * credit, and sending continues then.
+/* Send messages of a class, at most MOST_PARTS parts at a time.  This is more than a quarter of any window, so the
+ * other side grants more credit, and then sending continues.
  */
 static void flush_class (struct channel *ch, enum link_class c)
 {
@@ -325,7 +325,8 @@ static int queue_control (struct channel *ch, const idt_msg_t *msg)
     return queue (ch, CLASS_CONTROL, msg);
 }
 
-/* Queue a response or break the link.  A requester would wait forever for a dropped response, or miss it in a stream.
+/* Queue a response.  If this fails, break the link, because a requester would wait forever for a dropped response, or
+ * would miss one response of a stream.
  */
 static int queue_surely (struct channel *ch, const idt_msg_t *answer)
 {
@@ -335,8 +336,8 @@ static int queue_surely (struct channel *ch, const idt_msg_t *answer)
     return errset (EHOSTUNREACH);
 }
 
-/* Queue an error in place of a response that does not fit.  A peer that does not read even the errors and sends further
- * requests violates the protocol.
+/* Queue an error in place of a response that does not fit.  If a peer reads not even the errors, but sends further
+ * requests, it violates the protocol.
  */
 static int queue_error (struct channel *ch, const idt_msg_t *answer, int errnum, const char *text)
 {
@@ -408,7 +409,8 @@ static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
     }
 }
 
-/* Whether the message can be sent now: it fits in one frame, and no message of its class waits. */
+/* Whether a message can be sent now, before any is queued: it fits into one frame, and no message of its class waits.
+ */
 static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     return !ch->blocked && !ch->out[c].msg && count_waiting (ch, c) == 0 && window_may_send (&ch->window, c)
@@ -446,7 +448,7 @@ static int violation (struct channel *ch, const char *why)
     return errset (EPROTO);
 }
 
-/* Send the other side further credit if a grant is due. */
+/* If a grant is due, send it to the other side. */
 static void send_grant (struct channel *ch)
 {
     uint8_t payload[GRANT_SIZE];
@@ -462,7 +464,7 @@ static void send_grant (struct channel *ch)
     idt_msg_unref (msg);
 }
 
-/* Grow the buffer by doubling it.  The kernel moves that much memory without a copy. */
+/* Enlarge the buffer, to twice its size or more.  For such sizes the kernel moves the memory without copying it. */
 static int make_room (struct piece *p, size_t size)
 {
     size_t room = p->size * 2 > size ? p->size * 2 : size;
@@ -544,7 +546,7 @@ static int control_received (struct channel *ch, const idt_msg_t *msg)
     }
 }
 
-/* The class under which the sender counted a message, or CLASS_COUNT if the message has none. */
+/* The class under which the sender has counted a message.  CLASS_COUNT: the message has no valid class. */
 static enum link_class class_on_wire (const idt_msg_t *msg)
 {
     uint32_t c;
@@ -560,7 +562,7 @@ int channel_received (struct channel *ch, idt_msg_t *msg)
     enum link_class c = class_on_wire (msg);
     int rc = 0;
 
-    if (ch->broken) { /* an earlier message is lost; a stream must not miss just that one */
+    if (ch->broken) { /* an earlier message is lost, and a stream must not continue without it */
         idt_msg_unref (msg);
         return errset (EPROTO);
     }
@@ -607,7 +609,7 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
         .window_messages = window_messages,
     };
     ch->turns[CLASS_ASK] = drr_queue_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
-    ch->turns[CLASS_ANSWER] = drr_queue_create (QUANTUM, 0, 0); /* queue_answer () limits them */
+    ch->turns[CLASS_ANSWER] = drr_queue_create (QUANTUM, 0, 0); /* queue_answer () limits responses */
     if (ch->turns[CLASS_ASK] && ch->turns[CLASS_ANSWER])
         return 0;
     channel_fini (ch);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* children.c - the wires of the children: one for brokers of this process, one for others
+/* children.c - the wires of the children: one for brokers of this process, one for brokers of other processes
  *
  * A child is known by the identity of its connection, which it never uses twice.  A message from an identity that has
- * not sent hello is answered with DISCONNECT.  A child is removed in overlay_turn () (its channel is broken, it is
- * silent, or it said goodbye), by overlay_dismiss_children (), or when its own hello or connection requires it.  It is
- * never removed while another message is being dispatched: then its channel is only broken.
+ * not sent hello is answered with DISCONNECT.  A child is removed in overlay_turn () if its channel is broken, if it is
+ * silent, or if it said goodbye.  It is also removed by overlay_dismiss_children (), when its connection is closed, and
+ * when it sends hello again.  While a message is being dispatched, a child is never removed because of an error: its
+ * channel only becomes broken.
  *
- * No events are queued for a child.  It has a position in the events that this broker keeps, which advances when an
- * event was sent completely.
+ * No events are queued for a child.  The child has a position in the events that this broker keeps.  The position
+ * advances when an event was sent completely.
  *
- * Beside the children proper, whose records are permanent, there are adopted children: descendants whose own parent is
- * lost.  Their records exist until they leave.  An adopted child does not count for this broker's health: the loss of
- * its parent does.
+ * The records of the children proper are permanent.  There are also adopted children: descendants whose own parent is
+ * lost.  Their records exist until they leave.  An adopted child does not count for the health of this broker, because
+ * the loss of its parent already does.
  */
 #include "config.h"
 
@@ -30,8 +31,8 @@
 #include "libutil/errprintf.h"
 #include "libutil/text.h"
 
-#define MISSING_SHOWN 32 /* ranks of a kind */
-#define LAST_WORDS_S 1.  /* longest stay of a child after its goodbye */
+#define MISSING_SHOWN 32 /* ranks of each kind in the sentence */
+#define LAST_WORDS_S 1.  /* seconds that a child may stay after its goodbye */
 
 /* --- health ------------------------------------------------------------------------------------- */
 
@@ -47,7 +48,7 @@ bool child_is_online (const struct child *c)
     return c->health < HEALTH_LOST;
 }
 
-/* The health of this subtree: the worst health of the children determines it. */
+/* The health of this subtree, which the worst health of the children proper determines. */
 static enum health worst (const struct children *down)
 {
     enum health health = HEALTH_FULL;
@@ -153,7 +154,7 @@ static void child_destroy (struct child *c)
     free (c);
 }
 
-/* Free the records of adopted children that have left. */
+/* Free the records of adopted children that have left and have sent no new hello. */
 static void drop_adopted (struct children *down)
 {
     for (uint32_t i = down->count; i < down->total;) {
@@ -168,7 +169,7 @@ static void drop_adopted (struct children *down)
     }
 }
 
-/* Records are freed in children_turn (). */
+/* children_turn () frees the records of adopted children. */
 void overlay_dismiss_children (struct overlay *ov, int errnum, const char *why)
 {
     for (uint32_t i = 0; i < ov->down->total; i++) {
@@ -187,8 +188,9 @@ static void let_go (struct child *c)
     child_remove (c, NULL);
 }
 
-/* Let the children go that said goodbye, after their last messages were handled: the handlers check whether the child
- * may send them (router_covers ()).  If this broker is busy for long, do not wait for that.
+/* Remove the children that said goodbye, but only after all messages were handled: the handlers check whether the
+ * sender may send a message (router_covers ()), and need the child for that.  If this broker is busy for longer than
+ * LAST_WORDS_S, do not wait for the handlers.
  */
 static void let_leavers_go (struct children *down)
 {
@@ -258,14 +260,15 @@ bool children_check_silence (struct children *down)
 
 /* --- events ----------------------------------------------------------------------------------------- */
 
-/* The position sent to the child is the last event that was sent to it; later ones are still to be sent. */
+/* Write the position of a child: the number of the last event that was sent to it.  Later events are still to be sent.
+ */
 static void put_position (const struct child *c, struct heartbeat *hb)
 {
     hb->seq = (uint32_t)c->event;
     snprintf (hb->stream, sizeof (hb->stream), "%s", event_stream (c->down->ov->conf.event));
 }
 
-/* A heartbeat that is not a response, and so has no time. */
+/* Send a heartbeat that does not answer one, and therefore has no time. */
 static void send_position (struct child *c)
 {
     struct heartbeat hb = { 0 };
@@ -292,7 +295,9 @@ void overlay_event_down (struct overlay *ov)
         channel_pump (&ov->down->children[i]->channel);
 }
 
-/* A child misses events that are no longer kept.  It notices that with the next event. */
+/* If the next event for a child is no longer kept, the child misses it, and notices the gap with the next event that it
+ * gets.
+ */
 static const idt_msg_t *child_event (void *arg)
 {
     struct child *c = arg;
@@ -332,7 +337,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
     idt_msg_unref (answer);
 }
 
-/* A child may report keys of ranks below it. */
+/* Take a key that a child reports.  The key must belong to a rank below the child. */
 static void key_received (const struct control_key *key, void *arg)
 {
     struct child *c = arg;
@@ -359,9 +364,9 @@ static void control_received (void *arg, const idt_msg_t *msg)
         break;
     case CONTROL_GOODBYE:
         c->goodbye = link_now ();
-        c->down->leaving = true; /* handled in children_turn () */
+        c->down->leaving = true; /* children_turn () continues */
         break;
-    default: /* of a newer version */
+    default: /* a type that only a newer version has */
         break;
     }
 }
@@ -396,7 +401,7 @@ static const struct channel_ops channel_ops = {
     .broken = child_broken,
 };
 
-/* The child with this connection.  The peer chooses the identity, so the wire must match, too. */
+/* Find the child with this connection.  A peer chooses its identity itself, so the wire must match, too. */
 static struct child *find (const struct children *down, const struct wire_from *from)
 {
     struct peer *p = router_peer (down->ov->conf.router, from->identity);
@@ -515,7 +520,7 @@ void children_destroy (struct children *down)
         struct child *c = down->children[i];
 
         if (child_is_online (c)) {
-            if (down->stopping) /* otherwise the process dies, without a message */
+            if (down->stopping) /* if it is not stopping, the broker is killed, which sends no message */
                 children_send_disconnect (down, c->wire, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->ov->conf.router, &c->peer);
         }
@@ -602,7 +607,9 @@ const char *overlay_child_status (const struct overlay *ov, uint32_t rank)
     return c ? health_name (c->health) : NULL;
 }
 
-/* Append the children of a kind to a sentence, at most MISSING_SHOWN: "rank 3", "ranks below [1,4-7] and 20 more". */
+/* Append the children of a kind to a sentence, at most MISSING_SHOWN of them: "rank 3", "ranks below [1,4-7] and 20
+ * more".
+ */
 static size_t name_kind (const struct children *down, bool online, const char *what, char *buf, size_t size)
 {
     uint32_t ranks[MISSING_SHOWN], count = 0, shown;

@@ -11,17 +11,17 @@
 
 #include "broker/overlay/link.h"
 
-#define ADOPT_US 2000 /* for adopting descendants, per turn */
+#define ADOPT_US 2000 /* time for adopting descendants in one turn */
 
-#define WITNESSES_MAX 64 /* ranks of another tree that are remembered: enough to decide */
-#define WITNESS_S 60.    /* how long each counts: a refused broker tries again within 15 s */
+#define WITNESSES_MAX 64 /* ranks of another tree that are remembered; this is enough to decide */
+#define WITNESS_S 60.    /* seconds that each of them counts; a refused broker tries again within 15 s */
 
-/* A hello of a broker.  Its texts belong to 'o'. */
+/* A hello of a broker.  The strings belong to 'o'. */
 struct hello {
-    const idt_msg_t *msg; /* NULL: none waits */
+    const idt_msg_t *msg; /* NULL: no hello waits */
     struct wire_from from;
-    uint64_t came_us; /* instance time here when it arrived */
-    uint64_t boot_us; /* link_boot_us () at that time */
+    uint64_t came_us; /* instance time on this rank when the hello arrived */
+    uint64_t boot_us; /* link_boot_us () when the hello arrived */
     json_t *o;
     json_int_t rank;
     const char *uuid;
@@ -29,58 +29,58 @@ struct hello {
     const char *host;
     const char *topology; /* NULL: not given */
     const char *status;
-    const char *instance, *name; /* its instance; NULL: it knows none yet */
-    int lived;                   /* it has joined that tree in this life, and does not only remember it */
-    const char *stream;          /* of events, with its last event in 'seq' */
+    const char *instance, *name; /* instance of the sender; NULL: the sender knows none yet */
+    int lived;                   /* the sender has joined that tree in this life, and does not only remember it */
+    const char *stream;          /* stream of events that the sender follows; 'seq' is its last event */
     json_int_t seq;
-    json_int_t size;   /* of its instance, as it knows; 0: not given */
-    json_int_t joined; /* brokers of its subtree; 0: not given */
-    int link;          /* version of the link, as channel_open (); 0: not given */
+    json_int_t size;   /* number of brokers of the instance, as the sender knows it; 0: not given */
+    json_int_t joined; /* joined brokers of the sender's subtree; 0: not given */
+    int link;          /* version for channel_open (); 0: not given */
 };
 
 struct child {
     struct peer peer;
     struct children *down;
     struct channel channel;
-    uint64_t event;                  /* last event sent to it, or that it does not need */
-    uint64_t event_next;             /* event that is being sent */
-    enum health health;              /* of its subtree, as it reports; LOST or OFFLINE if not connected */
-    uint32_t joined;                 /* joined brokers of its subtree, as it reports; 0 if not connected */
-    double since;                    /* link_now () of the last change of health */
-    double heard;                    /* link_now () of its last message */
-    struct wire *wire;               /* of its connection, or NULL */
-    int line;                        /* number of its connection on the wire */
-    char uuid[IDT_MSG_UUID_LEN + 1]; /* incarnation of the broker */
+    uint64_t event;      /* last event that was sent to the child or that the child does not need */
+    uint64_t event_next; /* event that is being sent to the child */
+    enum health health;  /* health of the child's subtree, as the child reports it; LOST or OFFLINE if not connected */
+    uint32_t joined;     /* joined brokers of the child's subtree, as the child reports it; 0 if not connected */
+    double since;        /* link_now () when the health changed */
+    double heard;        /* link_now () when its last message arrived */
+    struct wire *wire;   /* of its connection, or NULL */
+    int line;            /* number of the connection on its wire */
+    char uuid[IDT_MSG_UUID_LEN + 1]; /* incarnation of the broker that serves the rank */
     char host[256];
     bool adopted;
-    double goodbye;     /* link_now () of its goodbye; 0: none yet */
-    struct hello hello; /* waits until this broker accepts children */
+    double goodbye;     /* link_now () when its goodbye arrived; 0: it sent none */
+    struct hello hello; /* waits until this broker accepts children, or until the child's turn to be adopted */
 };
 
 struct children {
     struct overlay *ov;
-    struct wire *outside;    /* NULL: no other process can connect */
-    struct wire *inside;     /* NULL: brokers of this process connect as others do */
-    struct child **children; /* children proper in order of rank, then adopted ones */
-    uint32_t count;          /* of the children proper */
+    struct wire *outside;    /* wire for brokers of other processes; NULL: none of them can connect */
+    struct wire *inside;     /* wire for brokers of this process; NULL: they connect like others */
+    struct child **children; /* children proper in order of rank, then adopted children */
+    uint32_t count;          /* number of children proper */
     uint32_t total;
-    uint32_t size;   /* of the array */
-    uint32_t hellos; /* adopted children that wait to join */
+    uint32_t size;   /* size of the array 'children' */
+    uint32_t hellos; /* number of adopted children that wait to join */
     bool accept;
-    bool is_known; /* a child that joined knew this instance */
-    double taken;  /* link_now () when the first child joined; 0: none has */
+    bool is_known; /* a child that has joined already knew this instance */
+    double taken;  /* link_now () when the first child joined; 0: no child has joined */
     struct witness {
-        uint32_t rank; /* of another instance's tree; 0: unused entry */
-        double heard;  /* link_now () of its last hello */
+        uint32_t rank; /* rank that belongs to another instance; 0: unused entry */
+        double heard;  /* link_now () when its last hello arrived */
     } witness[WITNESSES_MAX];
     bool stopping; /* accepts no further child */
-    bool doomed;   /* a child is to be removed: its channel is broken, or it is adopted and has left */
+    bool doomed;   /* a child must be removed, because its channel is broken, or because it is adopted and has left */
     bool leaving;  /* a child has said goodbye */
 };
 
 /* --- children.c ----------------------------------------------------------------------------------- */
 
-/* Create the record of a broker that is not connected.  Returns NULL without memory. */
+/* Make the record of a broker that is not connected.  Returns NULL without memory. */
 struct child *child_create (struct children *down, uint32_t rank, bool adopted);
 
 /* The record of a child proper, or NULL. */
@@ -89,13 +89,13 @@ struct child *child_proper (const struct children *down, uint32_t rank);
 bool child_is_online (const struct child *c);
 void child_set_health (struct child *c, enum health health);
 
-/* Record the number of joined brokers that the child reports for its subtree.  It may be too high: the sum, which
- * overlay_joined () returns, is limited to the size of the instance.
+/* Store the number of joined brokers that the child reports for its subtree.  The number may be too high;
+ * overlay_joined () limits the sum to the size of the instance.
  */
 void child_set_joined (struct child *c, uint32_t joined);
 
-/* Remove a connected child: it is "lost" for the reason 'why', which is logged; or NULL: it is "offline", because it
- * said goodbye or was dismissed.
+/* Remove a connected child.  If 'why' is not NULL, the child is "lost" for this reason, which is logged.  If 'why' is
+ * NULL, the child is "offline", because it said goodbye or was dismissed.
  */
 void child_remove (struct child *c, const char *why);
 
@@ -105,16 +105,16 @@ void children_send_disconnect (struct children *down, struct wire *w, const char
 
 /* --- hello.c ------------------------------------------------------------------------------- */
 
-/* Handle a message of an identity that is no child's (steals the reference). */
+/* Handle a message whose identity does not belong to a child (steals the reference). */
 void children_stranger (struct children *down, idt_msg_t *msg, const struct wire_from *from);
 
-/* Adopt some of the waiting descendants whose parent is lost.  Returns whether others still wait. */
+/* Adopt some of the waiting descendants whose own parent is lost.  Returns whether others still wait. */
 bool children_adopt (struct children *down);
 
 /* Drop a hello. */
 void hello_clear (struct hello *hello);
 
-/* Answer a waiting hello: the child joins. */
+/* Answer a waiting hello, so that the child joins. */
 void child_take_in (struct child *c);
 
 #endif /* BROKER_CHILDREN_PRIVATE_H */

@@ -25,7 +25,7 @@ idt_msg_t *control_encode (enum control_type type, uint32_t status, const char *
     return msg;
 }
 
-/* Create a message with 'size' bytes of payload at '*p'. */
+/* Make a message that has 'size' bytes of payload, and store their address in '*p'. */
 static idt_msg_t *make (enum control_type type, uint32_t status, size_t size, uint8_t **p)
 {
     idt_msg_t *msg = control_encode (type, status, NULL);

@@ -3,10 +3,10 @@
 
 /* hello.c - which brokers may join: children, and descendants whose own parent is lost
  *
- * A broker that sends hello must have our topology and size, must be below us, must have connected with the key of its
- * rank, must run our major version, must not belong to another instance, and must be the only one that serves its rank.
- * Children join immediately, or when this broker begins to accept children. Adopted descendants join in turns, some in
- * each.
+ * A broker that sends hello must have our topology and our size.  It must be below us, and must have connected with the
+ * key of its rank.  It must run our major version, and must not belong to another instance.  No other broker may serve
+ * its rank.  A child joins immediately, or when this broker begins to accept children.  Adopted descendants join some
+ * in each turn.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@
 
 /* --- the messages ------------------------------------------------------------------------------------ */
 
-/* Set the text of 'o' (stolen) as payload of a message (stolen; may be NULL).  Returns the message, or NULL without
+/* Set the text of 'o' (stolen) as the payload of 'msg' (stolen; may be NULL).  Returns the message, or NULL without
  * memory.
  */
 static idt_msg_t *add_json (idt_msg_t *msg, json_t *o)
@@ -85,9 +85,9 @@ int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp)
     return errsetf (errp, EPROTO, "its hello has a malformed uuid");
 }
 
-/* The instance time when the hello arrived.  Since then our clock may have stepped forward, or CLOCK_BOOTTIME may have
- * jumped.  The later estimate is used: with too early a time the child would compute too short a delay of the messages,
- * and so too small an error.
+/* The instance time when the hello arrived.  Since then our clock may have been stepped forward, or CLOCK_BOOTTIME may
+ * have jumped, so there are two estimates.  The later one is used.  From a time that is too early, the child would
+ * compute a message delay that is too short, and so an error that is too small.
  */
 static uint64_t hello_came (const struct hello *hello, uint64_t now_us)
 {
@@ -98,7 +98,9 @@ static uint64_t hello_came (const struct hello *hello, uint64_t now_us)
     return hello->came_us > now_us - waited_us ? hello->came_us : now_us - waited_us;
 }
 
-/* The event after which a child continues.  A child of another stream, or of none, begins at our position. */
+/* The number of the event after which a child continues.  If the child follows another stream, or none, it begins at
+ * our position.
+ */
 static uint64_t event_of (const struct overlay *ov, const struct hello *hello)
 {
     uint64_t seq = event_seq (ov->conf.event);
@@ -150,7 +152,7 @@ void hello_clear (struct hello *hello)
 
 /* --- checks of a hello ------------------------------------------------------------------------------ */
 
-/* The record of an adopted descendant, created if needed.  NULL without memory. */
+/* Find the record of an adopted descendant, or make it.  NULL without memory. */
 static struct child *adopted_child (struct children *down, uint32_t rank)
 {
     struct child *c;
@@ -172,7 +174,7 @@ static struct child *adopted_child (struct children *down, uint32_t rank)
     return c;
 }
 
-/* Remember that 'rank' belongs to another tree.  Returns how many ranks have reported that within WITNESS_S. */
+/* Remember that 'rank' belongs to another tree.  Returns how many ranks have reported within WITNESS_S that they do. */
 static uint32_t hear_witness (struct children *down, uint32_t rank)
 {
     struct witness *place = &down->witness[0];
@@ -188,10 +190,10 @@ static uint32_t hear_witness (struct children *down, uint32_t rank)
     return n;
 }
 
-/* Whether this root has the state of another tree, after a hello of a rank that belongs to another instance.  A joined
- * child that knew this instance shows that the root is right.  A broker that remembers no instance joins any root: such
- * children count only after tbon.timeout, when brokers with memory had time to connect, and only while they outnumber
- * the ranks of the other tree.
+/* A rank that belongs to another instance has sent hello to this root.  Returns whether the root has the wrong state.
+ * The root is right if a child has joined that already knew this instance.  A broker that remembers no instance joins
+ * any root, so such children prove less.  They count only after tbon.timeout, when brokers that remember an instance
+ * had time to connect, and only if they outnumber the ranks of the other tree.
  */
 static bool is_wrong (struct children *down, uint32_t witness)
 {
@@ -205,7 +207,7 @@ static bool is_wrong (struct children *down, uint32_t witness)
 }
 
 /* Refuse a broker of another instance.  If brokers that lived in another tree return to this root, the root may have
- * been started with a state folder that is not that tree's: then ops->intruder () is called, so that the root ends.
+ * been started with the wrong state folder.  In this case ops->intruder () is called, so that the root ends.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {
@@ -215,7 +217,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
 
     if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
         return false;
-    if (conf->rank > 0 && !ours->told) /* it may only remember it: its parent corrects it, then the child */
+    if (conf->rank > 0 && !ours->told) /* what we remember may be wrong; our parent corrects it */
         return false;
     errprintf (&why,
                "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): one of them has the wrong statedir",
@@ -235,7 +237,7 @@ static bool same_version (const char *a, const char *b)
     return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
 }
 
-/* The child that a hello is for, or NULL if the hello was refused. */
+/* Find the child that sent a hello.  NULL if the hello was refused, or without memory. */
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
     struct overlay_conf *conf = &down->ov->conf;
@@ -279,7 +281,7 @@ static struct child *find_child (struct children *down, const struct hello *hell
 
 /* --- joining ----------------------------------------------------------------------------------------- */
 
-/* The health of a connected child's subtree; "full" if it gives none. */
+/* The health that a connected child reports for its subtree; "full" if it reports none. */
 static enum health health_of (const char *status)
 {
     for (enum health health = HEALTH_FULL; status && health <= HEALTH_DEGRADED; health++)
@@ -288,7 +290,7 @@ static enum health health_of (const char *status)
     return HEALTH_FULL;
 }
 
-/* A child that gives no number counts as one broker. */
+/* The number of joined brokers that a child reports for its subtree; 1 if it reports none. */
 static uint32_t joined_of (const struct hello *hello)
 {
     return hello->joined >= 1 && hello->joined <= UINT32_MAX ? (uint32_t)hello->joined : 1;
@@ -315,20 +317,22 @@ void child_take_in (struct child *c)
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
-        c->down->is_known |= hello->instance != NULL; /* ours: another one would have been refused */
+        c->down->is_known |= hello->instance != NULL; /* our instance: a hello with another one was refused */
         c->down->taken = c->down->taken > 0. ? c->down->taken : link_now ();
     }
     idt_msg_unref (msg);
     hello_clear (&c->hello);
 }
 
-/* Takes over what 'hello' owns if the hello is accepted. */
+/* Handle a valid hello.  If the hello is accepted, this takes over what 'hello' owns. */
 static void hello_received (struct children *down, struct hello *hello)
 {
     struct child *c;
     uint64_t bound;
 
-    /* Handle earlier ends of connections first: the name of a closed connection may be in use again. */
+    /* First handle the ends of connections that are known by now, because the number of a closed connection may be in
+     * use again.
+     */
     wire_read_ends (hello->from.wire);
     if (down->stopping) {
         refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->ov->conf.rank);
@@ -349,7 +353,7 @@ static void hello_received (struct children *down, struct hello *hello)
         child_take_in (c);
 }
 
-/* Adopt for at most ADOPT_US per turn, so that other messages are served meanwhile. */
+/* Adopts descendants for at most ADOPT_US in each turn, so that other messages are served in between. */
 bool children_adopt (struct children *down)
 {
     uint64_t since_us = 0;

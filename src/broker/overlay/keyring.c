@@ -3,11 +3,12 @@
 
 /* keyring.c - the public keys of a broker's descendants
  *
- * A broker gets its children's keys at boot and the others' from its children.  It passes on new keys.  Each change of
- * a key has a number.  For each of the last few brokers that it was attached to, the number is stored up to which that
- * broker knows all changes.  So keys are sent up once, and again only to a broker that does not have them.
+ * A broker gets the keys of its children at boot.  Its children send it the keys of all other descendants.  The broker
+ * passes on new keys.  Each change of a key has a number.  The keyring remembers the last few brokers that this broker
+ * was attached to.  For each of them it stores a number: that broker knows all changes up to this number.  So keys are
+ * sent up once, and sent again only to a broker that does not have them.
  *
- * Entries are found by rank and by key through lists in buckets.  There are as many buckets as allocated entries.
+ * Entries are found by rank and by key, through lists in buckets.  There are as many buckets as allocated entries.
  */
 #include "config.h"
 
@@ -20,33 +21,33 @@
 #include "broker/overlay/link.h"
 
 #define NONE UINT32_MAX
-#define KNOWERS 4 /* brokers remembered: the parent and its substitutes */
+#define KNOWERS 4 /* number of brokers that are remembered: the parent and its substitutes */
 
 struct key_entry {
     struct control_key key;
-    uint32_t next_rank, next_key; /* next entry in its buckets */
+    uint32_t next_rank, next_key; /* index of the next entry in the same bucket */
     uint64_t change;
 };
 
 struct knower {
     char uuid[IDT_MSG_UUID_LEN + 1];
-    uint64_t change; /* knows all changes up to this one */
+    uint64_t change; /* the broker knows all changes up to this one */
 };
 
 struct keyring {
     struct key_entry *entries;
-    uint32_t *by_rank, *by_key; /* first entry of each bucket */
+    uint32_t *by_rank, *by_key; /* index of the first entry in each bucket */
     uint32_t count;
     uint32_t size;   /* a power of two, or 0 */
-    uint64_t change; /* number of the last change */
-    uint64_t known;  /* all ancestors know the changes up to this one from the start */
+    uint64_t change; /* number of the newest change */
+    uint64_t known;  /* from the start, all ancestors know the changes up to this one */
 
     struct knower knowers[KNOWERS];
-    unsigned joined; /* index of the broker that keys are sent to */
+    unsigned joined; /* index in 'knowers' of the broker to which keys are sent */
     unsigned oldest;
-    uint64_t taken;  /* all changes up to this one were taken for it */
-    uint64_t taking; /* up to this one, after the current pass over all entries */
-    uint32_t next;   /* next entry of this pass; 0: no pass */
+    uint64_t taken;  /* all changes up to this one were taken for this broker */
+    uint64_t taking; /* value of 'taken' after the current pass over all entries */
+    uint32_t next;   /* next entry of the current pass; 0: there is no pass */
     uint64_t nsent;
 };
 
@@ -72,7 +73,7 @@ static uint32_t *bucket_of_rank (const struct keyring *kr, uint32_t rank)
     return &kr->by_rank[rank & (kr->size - 1)];
 }
 
-/* Keys are uniformly distributed. */
+/* The bytes of a key are random, so some of them are used as its hash. */
 static uint32_t *bucket_of_key (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE])
 {
     uint32_t x;
@@ -116,7 +117,7 @@ static void unlink_key (struct keyring *kr, uint32_t i)
 
 static void link_all (struct keyring *kr)
 {
-    memset (kr->by_rank, 0xff, kr->size * sizeof (kr->by_rank[0])); /* NONE */
+    memset (kr->by_rank, 0xff, kr->size * sizeof (kr->by_rank[0])); /* each entry becomes NONE */
     memset (kr->by_key, 0xff, kr->size * sizeof (kr->by_key[0]));
     for (uint32_t i = 0; i < kr->count; i++) {
         link_rank (kr, i);
@@ -164,7 +165,9 @@ static void replace (struct keyring *kr, struct key_entry *e, const struct contr
     link_key (kr, i);
 }
 
-/* A key belongs to one rank.  A broker that reported it for a second rank would otherwise lock the first one out. */
+/* A key belongs to one rank only.  Otherwise a broker could report the key of one rank as the key of a second rank, and
+ * so lock out the first rank.
+ */
 bool keyring_put (struct keyring *kr, const struct control_key *key)
 {
     struct key_entry *e = find_rank (kr, key->rank);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* link.c - what both sides of the overlay share: clocks, how messages are received and sent */
+/* link.c - what both sides of the overlay share: clocks, and how messages are received and sent */
 #include "config.h"
 
 #include <assert.h>
@@ -13,8 +13,8 @@
 #include "libidtree/json.h"
 #include "libutil/clock.h"
 
-#define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker over all links */
-#define WINDOW_MIN ((uint64_t)256 << 10)   /* of one link */
+#define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
+#define WINDOW_MIN ((uint64_t)256 << 10)   /* smallest number of bytes of one link */
 #define WINDOW_MAX ((uint64_t)4 << 20)
 #define WINDOW_MESSAGES 9216
 
@@ -41,7 +41,7 @@ bool link_read_clock (struct overlay *ov, uint64_t *now_us, uint64_t *bound_us)
     return ov->clock && ov->clock->read_clock (ov->clock_arg, now_us, bound_us);
 }
 
-/* Refuse a request because its sender does not take responses. */
+/* Refuse a request, because the broker that sent it does not take its responses. */
 static void refuse_slow (struct channel *ch, idt_msg_t *request)
 {
     idt_msg_t *msg = idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) ? NULL : idt_msg_respond (request, EXFULL);
@@ -52,8 +52,8 @@ static void refuse_slow (struct channel *ch, idt_msg_t *request)
     idt_msg_unref (request);
 }
 
-/* The part of a sender's credentials that is believed of another broker.  A guest is never an owner, even if the other
- * broker says so.  No sender is local here, and a sender without a user id has no role.
+/* The credentials that remain when a message comes from another broker.  A user who is not an owner here does not
+ * become one because the other broker says so.  No sender counts as local, and a sender without a user id gets no role.
  */
 static struct idt_cred believe (const struct overlay *ov, struct idt_cred said)
 {
@@ -79,7 +79,7 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
     ov->conf.ops->message (ov->conf.arg, from, msg);
 }
 
-/* All links of a broker share WINDOW_TOTAL.  The limit of the wire is above it. */
+/* All links of a broker share WINDOW_TOTAL.  A wire takes more messages than a window. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg)
 {
     uint64_t bytes = WINDOW_TOTAL / (topo_child_count (ov->conf.topo, ov->conf.rank) + 1);
@@ -98,7 +98,7 @@ int link_send (struct overlay *ov, struct wire *w, const char *identity, const s
     int rc = wire_send (w, identity, msg, ch && ch->version >= CHANNEL_WHOLE ? WIRE_WHOLE : WIRE_PARTS);
 
     if (rc == 0 && to && idt_msg_type (msg) & (IDT_MSGTYPE_EVENT | IDT_MSGTYPE_CONTROL))
-        router_show (ov->conf.router, ROUTER_TO, to, msg); /* these do not pass the router */
+        router_show (ov->conf.router, ROUTER_TO, to, msg); /* events and control messages do not pass the router */
     if (rc < 0 && errno == EAGAIN)
         ov->blocked = true;
     return rc;

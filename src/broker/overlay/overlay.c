@@ -17,10 +17,10 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HOP_SHOWN 8           /* characters of a UUID shown, as in the route in the response to a ping */
-#define HEARTBEAT 1.          /* seconds, at most: a stopped broker notices within it */
-#define RESOLVER_WAIT_MS 1000 /* for resolving the ancestors' names at start */
-#define HEARTBEAT_INSIDE 2.   /* seconds, to a parent in this process: it has the same clocks */
+#define HOP_SHOWN 8  /* characters of a UUID that are shown, like those in the route that the answer to a ping has */
+#define HEARTBEAT 1. /* most seconds between heartbeats; a broker that was stopped notices this within that time */
+#define RESOLVER_WAIT_MS 1000 /* for resolving the names of ancestors at the start */
+#define HEARTBEAT_INSIDE 2. /* most seconds between heartbeats to a parent in this process, which has the same clocks */
 
 /* --- heartbeat ------------------------------------------------------------------------------------- */
 
@@ -31,7 +31,9 @@ static double period (const struct overlay *ov)
     return inside ? ov->period_inside : ov->period;
 }
 
-/* Heartbeats fall on one of MOMENTS points of a period.  The brokers of a process with the same point wake it once. */
+/* A heartbeat is sent at one of MOMENTS points of a period.  All brokers of a process that use the same point wake the
+ * process once.
+ */
 #define MOMENTS 16
 
 static void start_heart (struct overlay *ov)
@@ -44,7 +46,7 @@ static void start_heart (struct overlay *ov)
     link_start_timer (ov->heart, after_us * 1E-3);
 }
 
-/* Pending messages are read before silence is checked: overlay_turn () continues. */
+/* A heartbeat is due; overlay_turn () continues, so that waiting messages are read before silence is checked. */
 static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct overlay *ov = arg;
@@ -53,7 +55,9 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
     start_heart (ov);
 }
 
-/* A heartbeat that is much too late means that this broker was stopped or busy, not that the others were silent. */
+/* A heartbeat that is much too late means that this broker was stopped or busy.  Other brokers then do not count as
+ * silent.
+ */
 static void beat (struct overlay *ov)
 {
     double now = link_now ();
@@ -84,7 +88,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
     channel_retry (&ov->up->used->channel);
 }
 
-/* Poll a full wire: there is no event for room at its other end. */
+/* Try full wires again after a time, because there is no event when the other end has room again. */
 static void retry_later (struct overlay *ov)
 {
     ov->retrying = true;
@@ -94,7 +98,9 @@ static void retry_later (struct overlay *ov)
 static json_t *describe_health (struct overlay *ov)
 {
     const struct quorum *q = ov->conf.quorum;
-    bool some = q && q->need < q->size; /* a quorum is set; Flux's response has neither member */
+    bool some = q
+                && q->need
+                       < q->size; /* a quorum below the size is set; Flux's answer has neither "joined" nor "quorum" */
 
     return json_pack ("{s:I s:s s:f s:o* s:o* s:o}", "rank", (json_int_t)ov->conf.rank, "status",
                       health_name (ov->health), "duration", link_now () - ov->since, "joined",
@@ -116,7 +122,7 @@ static void notify_followers (struct overlay *ov)
     json_decref (o);
 }
 
-/* The parent and the followers are notified of a change immediately. */
+/* If the health of the subtree has changed, the parent and the followers are notified immediately. */
 bool overlay_turn (struct overlay *ov)
 {
     bool busy = ov->due;
@@ -280,8 +286,8 @@ void overlay_destroy (struct overlay *ov)
     errno = saved_errno;
 }
 
-/* Resolve all names together and wait for a moment, so that the first attempt knows them.  Without memory ZeroMQ
- * resolves them.
+/* Begin to resolve all names at the same time, and wait up to RESOLVER_WAIT_MS, so that the addresses are known at the
+ * first attempt.  If there is no memory for the resolvers, ZeroMQ resolves the names.
  */
 static void find_ancestors (struct overlay *ov)
 {
@@ -346,7 +352,8 @@ int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void 
 
 /* --- service --------------------------------------------------------------------------------------- */
 
-/* As a stream: one response now, and one for each change of the subtree's health. */
+/* Answer overlay.health.  A streaming request gets one response now, and one for each change of the subtree's health.
+ */
 static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
@@ -367,7 +374,7 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         ov->conf.ops->unfollowed (ov->conf.arg, msg);
 }
 
-/* Adds the size of the subtree to '*size'. */
+/* Describe the subtree of 'rank'.  Adds the size of the subtree to '*size'. */
 static json_t *describe_subtree (const struct topo *topo, uint32_t rank, json_int_t *size)
 {
     uint32_t count = topo_child_count (topo, rank);
@@ -401,7 +408,8 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "o", describe_subtree (topo, rank, &size));
 }
 
-/* The parent's rank, and our UUID in the routes of requests, as far as a ping shows it. */
+/* Describe the parent: its rank, and the first characters of our UUID in the routes of requests, as a ping shows them.
+ */
 static json_t *describe_parent (const struct overlay *ov)
 {
     const struct conn *c = ov->up->used;

@@ -3,21 +3,22 @@
 
 /* parent.c - the wire to the parent, or to the ancestor that substitutes for it
  *
- * A connection has one identity from connect to loss, which is never used again: nothing is delivered to a broker that
- * has not accepted us.
+ * A connection has one identity from connect to loss, which is never used again.  So a broker that has not accepted us
+ * gets no messages that were meant for another.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
  *
  * There are two connections: the one in use, and a probe.  When the one in use is lost, the ancestors are tried in
- * turn, the parent first.  While it leads to an ancestor other than the parent, the probe tries the nearer ancestors,
- * and replaces the connection in use when one of them accepts.  A broker that has never joined gives its parent time,
- * because the parent may still be starting.  If an ancestor reports that another broker serves our rank, ancestors
- * above it are not tried while it is there: they do not know that broker, and would accept us beside it.
+ * turn, the parent first.  While the one in use leads to an ancestor other than the parent, the probe tries the nearer
+ * ancestors.  When one of these accepts, the probe becomes the connection in use.  A broker that has never joined tries
+ * its parent for some time before it tries others, because the parent may still be starting.  If an ancestor reports
+ * that another broker serves our rank, the ancestors above it are not tried while that ancestor is there: they do not
+ * know the other broker, and would accept us although it exists.
  *
  * An unreachable ancestor is tried about twice per second, because it may start soon.  If an ancestor refuses us
- * (another broker has our rank, another certificate, another instance) only the administrator can help: the pause grows
- * to about 10 s.
+ * (another broker has our rank, another certificate, another instance), only the administrator can help.  So the pause
+ * grows to about 10 s.
  */
 #include "config.h"
 
@@ -31,9 +32,9 @@
 #include "broker/overlay/link.h"
 #include "common/libzmqutil/resolver.h"
 
-#define PART_MS 200      /* to send the goodbye to an ancestor that we leave */
-#define FAILOVER_MS 400. /* for a hello, if there is another ancestor to try */
-#define PATIENCE 4       /* after one more unanswered attempt at the parent, a broker that never joined tries others */
+#define PART_MS 200      /* ms to send the goodbye to an ancestor that we leave */
+#define FAILOVER_MS 400. /* ms until a hello times out, if there is another ancestor to try */
+#define PATIENCE 4 /* failed attempts at its parent, above which a broker that never joined tries other ancestors */
 
 static const struct bizcard *conn_target (const struct conn *c)
 {
@@ -72,7 +73,7 @@ bool overlay_is_leaving (const struct overlay *ov)
 
 /* --- losing --------------------------------------------------------------------------------------- */
 
-/* Close a connection, without further action. */
+/* Close a connection, without handling its loss. */
 static void conn_close (struct conn *c, int linger_ms)
 {
     channel_close (&c->channel);
@@ -81,27 +82,27 @@ static void conn_close (struct conn *c, int linger_ms)
     c->wire = NULL;
 }
 
-/* NULL: the endpoint has a numeric address, or is on this host. */
+/* The resolver of the ancestor's name.  NULL if the endpoint has a numeric address, or is on this host. */
 static struct resolver *resolver_of_target (const struct conn *c)
 {
     return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
 }
 
-/* Whether to continue with the next ancestor.  A broker that never joined first gives its parent some time, except in a
- * configured instance.
+/* Whether to try the next ancestor.  A broker that never joined tries its parent for some time before it tries others,
+ * except in a configured instance.
  */
 static bool may_climb (const struct parent *up)
 {
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
-/* Start a timer for about 'ms'. */
+/* Start a timer for about 'ms': a random time from half of it to one and a half of it. */
 static void pause_about (struct parent *up, idt_watcher_t *timer, double ms)
 {
     link_start_timer (timer, ms * (0.5 + (double)rand_r (&up->seed) / RAND_MAX));
 }
 
-/* Notify the clock's module and the broker that the way up is open or closed. */
+/* Report to the module of the clock, and to the broker, whether there is a parent. */
 static void tell (struct parent *up, bool open)
 {
     struct overlay *ov = up->ov;
@@ -111,7 +112,9 @@ static void tell (struct parent *up, bool open)
     ov->conf.ops->parent (ov->conf.arg, open);
 }
 
-/* The pause after one of 'ms': twice as long, at most 'max_ms', or REFUSED_MAX_MS after a refusal. */
+/* The pause that follows a pause of 'ms': twice as long, but at most 'max_ms', or after a refusal at most
+ * REFUSED_MAX_MS.
+ */
 static double longer (struct conn *c, double ms, double max_ms)
 {
     double limit = c->refused ? REFUSED_MAX_MS : max_ms;
@@ -120,8 +123,8 @@ static double longer (struct conn *c, double ms, double max_ms)
     return ms * 2 < limit ? ms * 2 : limit;
 }
 
-/* Try again soon at the host's next address, or at the next ancestor.  The pause grows once per round through all
- * ancestors.
+/* Try again soon, at the host's next address ('elsewhere') or at the next ancestor.  After one round through all
+ * ancestors the pause gets longer.
  */
 static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
 {
@@ -139,7 +142,7 @@ static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
         up->retry_ms = longer (c, up->retry_ms, RETRY_MAX_MS);
 }
 
-/* Close a connection and act on its loss.  'why' is logged; NULL: nothing to log. */
+/* Close a connection and handle its loss.  'why' is logged; NULL: nothing is logged. */
 static void conn_lose (struct conn *c, const char *why)
 {
     struct parent *up = c->up;
@@ -190,10 +193,12 @@ static void send_keys (struct conn *c)
         c->keys_us = link_boot_us ();
     }
     if (!sent)
-        keyring_again (keys); /* the next heartbeat sends them */
+        keyring_again (keys); /* the next heartbeat sends the keys */
 }
 
-/* Leave the ancestor in use for a nearer one.  Requests pending there fail now, and nothing more is sent to it. */
+/* Leave the ancestor in use, because a nearer one has accepted us.  Requests that wait for an answer from it fail now,
+ * and nothing more is sent to it after the goodbye.
+ */
 static void part (struct conn *c)
 {
     idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
@@ -303,14 +308,16 @@ static void hello_answered (struct conn *c, const idt_msg_t *msg)
         c->up->attempts = 0;
         c->refused = true;
     }
-    if (c == c->up->probe && errnum == EADDRINUSE) /* another broker has our rank at the nearer ancestor */
+    if (c == c->up->probe && errnum == EADDRINUSE) /* at a nearer ancestor, another broker serves our rank */
         conn_lose (c->up->used, "a nearer ancestor has another broker of this rank");
     conn_lose (c, NULL);
 }
 
 /* --- heartbeats -------------------------------------------------------------------------------------- */
 
-/* Only heartbeats send this number: when many brokers join together, one message reports all of them. */
+/* Send the number of joined brokers, if it has changed.  Only heartbeats do this, so if many brokers join at the same
+ * time, one message reports all of them.
+ */
 static void send_joined (struct conn *c)
 {
     uint32_t joined = c->up->ov->joined;
@@ -356,7 +363,8 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                               hb.peer_bound_us });
     event_newest_low (conf->event, hb.stream, hb.seq);
-    if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* our messages arrive in order, the keys before this heartbeat */
+    if (c->keys_us > 0
+        && hb.sent_us > c->keys_us) { /* our messages arrive in order, so the keys arrived before this heartbeat */
         keyring_arrived (c->up->ov->keys);
         c->keys_us = 0;
     }
@@ -396,7 +404,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
     case CONTROL_DISCONNECT:
         disconnected (c, msg);
         break;
-    default: /* of a newer version */
+    default: /* a type that only a newer version has */
         break;
     }
 }
@@ -468,9 +476,9 @@ static void say_hello (struct conn *c, uint32_t target)
     c->late = false;
     c->heard = link_now ();
     if (c == c->up->used && target == c->up->served_at)
-        c->up->served_at = TOPO_NONE; /* ask it again */
+        c->up->served_at = TOPO_NONE; /* ask this ancestor again */
     if ((address = resolver_of_target (c)))
-        to.endpoint = resolver_resolve (address, card->endpoint, NULL); /* NULL: not known yet */
+        to.endpoint = resolver_resolve (address, card->endpoint, NULL); /* NULL: the address is not known yet */
     if (!to.endpoint || uuid_make (c->identity) < 0
         || !(c->wire = wire_connect (&ov->wire, &to, c->identity, &wire_ops, c))) {
         conn_lose (c, NULL);
@@ -485,8 +493,8 @@ static void say_hello (struct conn *c, uint32_t target)
     idt_msg_unref (hello);
 }
 
-/* The timeout of a hello.  An ancestor that reported another broker of our rank is given up only after tbon.timeout, as
- * a lost peer is.  All addresses of a host share this time.
+/* The timeout of a hello.  If an ancestor has reported that another broker serves our rank, it is given up only after
+ * tbon.timeout, like a lost peer.  All addresses of a host share this time.
  */
 static double hello_ms (const struct parent *up)
 {
@@ -508,7 +516,9 @@ void overlay_connect (struct overlay *ov)
     say_hello (up->used, up->used->target);
 }
 
-/* The response may have arrived and not been read yet: parent_turn () continues. */
+/* The time for the answer to a hello is over, but the answer may have arrived and not been read yet.  parent_turn ()
+ * continues.
+ */
 static void hello_late (struct conn *c)
 {
     c->late = true;
@@ -525,7 +535,9 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
         overlay_connect (up->ov);
 }
 
-/* Try the ancestors nearer than the one in use, in turn.  The current one has not answered and is given up. */
+/* Try the next ancestor that is nearer than the one in use.  The ancestor that the probe tried before has not answered,
+ * and is given up.
+ */
 static void probe_next (struct parent *up)
 {
     uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
@@ -545,10 +557,10 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     }
     hello_late (up->probe);
-    pause_about (up, up->probe_timer, up->probe_ms); /* it may be refused or lost */
+    pause_about (up, up->probe_timer, up->probe_ms); /* the probe may be refused or lost */
 }
 
-/* Give up a hello without response, once everything that arrived was read. */
+/* Give up a hello that was not answered in time, when all messages that have arrived were read. */
 static void judge_hello (struct conn *c)
 {
     bool waits = c->late && c->state == CONN_HELLO;

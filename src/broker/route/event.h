@@ -82,9 +82,9 @@ uint64_t event_publish_new (struct event *ev, idt_msg_t *msg);
 int event_window (struct event *ev, const char *stream, uint64_t from, void **buf, size_t *size);
 
 /* At other ranks.  event_receive (): take an event from the parent.  event_newest (): take the number of the last event
- * that the parent has sent.  event_newest_low (): the same, with only the lower 32 bits of that number.  event_replay
- * (): take rank 0's response to a fetch.  'buf' NULL means that the fetch failed; the next message from the parent
- * starts another one.
+ * that the parent has sent.  event_newest_low (): the same, with only the lower 32 bits of that number.
+ * event_replay (): take rank 0's response to a fetch.  'buf' NULL means that the fetch failed; the next message from
+ * the parent starts another one.
  */
 void event_receive (struct event *ev, const idt_msg_t *msg);
 void event_newest (struct event *ev, const char *stream, uint64_t seq);

@@ -3,10 +3,10 @@
 
 /* inside.c - lines between brokers of one process
  *
- * A line is freed when both ends have released it.  The lower end does so by inside_line_close ().  The port does so
- * when it has read the end, when it is destroyed, or immediately if it does not know the line yet: a port that reads
- * nothing must not collect dead lines of brokers that try again.  Lines with input for their port are in its list
- * 'ready'.
+ * A line is freed when both ends have released it.  The lower end releases it with inside_line_close ().  The port
+ * releases it when it has read that the line has ended, or when the port is destroyed.  If the lower end closes a line
+ * that the port does not know yet, the port releases it immediately: otherwise a port that reads nothing would collect
+ * closed lines of brokers that try again.  The list 'ready' of a port has the lines with input for this port.
  */
 #include "config.h"
 
@@ -32,8 +32,8 @@ struct road {
 struct inside_line {
     struct inside_port *port; /* NULL: the port has released it */
     struct inside_end below;
-    bool closed; /* the lower end */
-    bool known;  /* the port knows of it */
+    bool closed; /* the lower end has closed the line */
+    bool known;  /* the port has read from the line, or has asked for its opener */
     struct road up, down;
     uint32_t rank;
     int number;
@@ -48,7 +48,7 @@ struct inside_port {
     struct inside *in;
     struct inside_end end;
     int tag;
-    int count; /* lines opened so far */
+    int count; /* number of lines opened so far */
     zhashx_t *lines;
     struct line_list ready;
     char rank[16];
@@ -57,7 +57,7 @@ struct inside_port {
 
 struct inside {
     zhashx_t *ports; /* by rank */
-    uint64_t count;  /* ports created so far */
+    uint64_t count;  /* number of ports created so far */
 };
 
 /* --- roads ----------------------------------------------------------------------------------------- */
@@ -80,7 +80,8 @@ static int road_put (struct road *r, const struct inside_end *from, const idt_ms
     return 0;
 }
 
-/* Take a message, owned by the caller.  NULL with errno EAGAIN: none; ENOMEM: one message is lost. */
+/* Take a message; the caller then owns it.  NULL with errno EAGAIN: there is no message; ENOMEM: one message is lost.
+ */
 static idt_msg_t *road_take (struct road *r)
 {
     const idt_msg_t *msg = fifo_pop (&r->fifo);
@@ -132,7 +133,7 @@ static void unset_ready (struct inside_line *line)
     line->ready = false;
 }
 
-/* The port releases the line. */
+/* Release the line for the port. */
 static void let_go (struct inside_line *line)
 {
     unset_ready (line);
@@ -204,7 +205,7 @@ static void describe (const struct inside_line *line, struct inside_item *item)
     memcpy (item->identity, line->identity, sizeof (item->identity));
 }
 
-/* Take the next message, or the end, of the first ready line.  Returns whether there was one. */
+/* Take the next input of a ready line: a message, or the end of the line.  Returns whether there was any. */
 static bool take_from (struct inside_line *line, struct inside_item *item)
 {
     bool has_message = line->up.fifo.count > 0;

@@ -4,9 +4,9 @@
 /* wire.c - messages to and from other brokers, over any transport
  *
  * Over ZeroMQ a DEALER connects to a broker above, and a ROUTER listens for brokers below.  Over tcp and ipc a monitor
- * reports closed connections.  Over inproc ZeroMQ reports neither these nor the identity of the connecting broker.
- * There a line of the process's registry, without messages, does both.  A wire of kind memory has no socket: its
- * messages are in the line, too.
+ * reports closed connections.  Over inproc ZeroMQ reports neither closed connections nor the identity of the connecting
+ * broker.  So a wire of kind inproc also has a line of the process's registry, which does both, but carries no
+ * messages.  A wire of kind memory has no socket: the line also carries its messages.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include "libutil/private_dir.h"
 #include "libzmqutil/zmsg.h"
 
-#define HANDSHAKE_MS 5000 /* for a connection to show its key */
+#define HANDSHAKE_MS 5000 /* limit for a connection to show its key */
 
 struct wire {
     const struct wire_conf *conf;
@@ -35,13 +35,13 @@ struct wire {
     enum wire_kind kind;
     struct zwatcher *zs;
     struct monitor *monitor;  /* reports closed connections over tcp or ipc; NULL for other kinds */
-    struct inside_port *port; /* for brokers of this process; may be NULL */
-    struct inside_line *line; /* to a broker of this process; may be NULL */
+    struct inside_port *port; /* port for brokers of this process; may be NULL */
+    struct inside_line *line; /* line to a broker of this process; may be NULL */
     char endpoint[256];
-    struct listener_place place; /* of the socket at an ipc endpoint */
+    struct listener_place place; /* place of the socket file at an ipc endpoint */
     bool is_above;
-    bool dry;     /* no input was left since wire_look () */
-    bool reached; /* the other side's process or host took the connection */
+    bool dry;     /* all input was read since wire_look () */
+    bool reached; /* the process or host of the other side took the connection */
 };
 
 static const char *names[] = { "zmq", "inproc", "memory" };
@@ -62,7 +62,7 @@ int wire_kind_decode (const char *name, enum wire_kind *kind)
     return errset (EINVAL);
 }
 
-/* ZeroMQ leaves the socket file behind.  Another process may have replaced it by its own. */
+/* Remove the socket file, which ZeroMQ leaves behind, unless another process has replaced it by its own. */
 static void remove_socket (const struct wire *w)
 {
     if (strncmp (w->endpoint, "ipc://", 6) == 0)
@@ -137,7 +137,7 @@ static bool line_cb (struct zwatcher *zs, void *arg)
 
 /* --- ZeroMQ ----------------------------------------------------------------------------------------- */
 
-/* The rank whose key the connection has, as overlay_admit () gave it to ZeroMQ. */
+/* The rank whose key the connection has.  overlay_admit () gave the rank to ZeroMQ as text. */
 static uint32_t rank_of (const char *user)
 {
     char *end;
@@ -155,7 +155,7 @@ static void identify (const struct wire *w, const struct msg_zmq_from *zmq, stru
         from->rank = TOPO_NONE;
 }
 
-/* All input was read: report the next end of an inproc connection.  Returns whether there was one. */
+/* Called when all messages were read: report the next end of an inproc connection.  Returns whether there was one. */
 static bool report_end (struct wire *w)
 {
     struct inside_item item;
@@ -199,7 +199,7 @@ static void monitor_cb (int event, int value, void *arg)
 
 /* --- creating --------------------------------------------------------------------------------------- */
 
-/* A wire without port, line or connection yet.  NULL with errno set. */
+/* Make a wire that has no port, no line and no connection yet.  NULL with errno set. */
 static struct wire *create (const struct wire_conf *conf, enum wire_kind kind, bool is_above,
                             const struct wire_ops *ops, void *arg)
 {
@@ -221,7 +221,7 @@ static struct wire *create (const struct wire_conf *conf, enum wire_kind kind, b
     return NULL;
 }
 
-/* Returns 'w' if it was opened; else closes it and returns NULL with errno set. */
+/* If 'rc' is 0 return 'w'.  Otherwise close 'w' and return NULL with errno set. */
 static struct wire *opened (struct wire *w, int rc)
 {
     if (rc == 0)
@@ -235,9 +235,9 @@ static int set_text (struct wire *w, int option, const char *text)
     return zmq_setsockopt (zwatcher_socket (w->zs), option, text, strlen (text));
 }
 
-/* Let TCP close a connection to a silent host, or to a process that takes nothing, so that its queue is freed: a ROUTER
- * has no other way to disconnect one peer.  ZeroMQ's own heartbeat is not used: if it is due for a connection that
- * ended while our queue was full, libzmq 4.3 aborts the process.
+/* Let TCP close a connection to a silent host, or to a process that takes nothing, so that its queue is freed.  A
+ * ROUTER has no other way to disconnect one peer.  ZeroMQ's own heartbeat is not used: if a connection ends while our
+ * queue is full, and a heartbeat for it is due afterwards, libzmq 4.3 aborts the process.
  */
 static int set_patience (struct wire *w)
 {
@@ -283,7 +283,9 @@ static int connect_outside (struct wire *w, const struct wire_target *to, const 
     return zmq_connect (sock, to->endpoint);
 }
 
-/* All brokers have one user, and only that user reaches their sockets: others cannot use up descriptors there. */
+/* All brokers have the same user, so only this user may reach the socket.  Other users can then not use up descriptors
+ * there.
+ */
 static int keep_private (struct wire *w)
 {
     if (strncmp (w->endpoint, "ipc://", 6) != 0)
@@ -310,8 +312,8 @@ struct wire *wire_listen (const struct wire_conf *conf, const char *endpoint, co
     return w ? opened (w, listen_outside (w, endpoint)) : NULL;
 }
 
-/* Create the line that identifies this broker at 'port'; with 'port' NULL, the port that identifies others.  A wire of
- * kind inproc has a socket beside it.
+/* 'port' not NULL: open the line that identifies this broker at 'port'.  'port' NULL: make the port that identifies
+ * others.  A wire of kind inproc also gets a socket.
  */
 static int open_inside (struct wire *w, struct inside_port *port, const char *identity)
 {
@@ -342,7 +344,7 @@ struct wire *wire_listen_inside (const struct wire_conf *conf, const struct wire
     return w ? opened (w, open_inside (w, NULL, NULL)) : NULL;
 }
 
-/* The listening broker determines the kind. */
+/* The kind of the listening broker determines the kind of the wire. */
 struct wire *wire_connect (const struct wire_conf *conf, const struct wire_target *to, const char *identity,
                            const struct wire_ops *ops, void *arg)
 {
@@ -392,7 +394,7 @@ bool wire_was_reached (const struct wire *w)
     return w->reached;
 }
 
-/* Numbers of lines inside the process are used once. */
+/* Over inproc and memory this does nothing, because the number of a line is used only once. */
 void wire_read_ends (struct wire *w)
 {
     if (w->monitor)
