@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* range.c - creation ranges: a session takes them, they are JSON text under way, and in their total order they get
- * final ids; ghost sessions get theirs in the same order
+/* range.c - creation ranges and ghost sessions. A session takes a range of ids. On its way the range is JSON text. In
+ * the total order the ids of ranges and of ghost sessions become final.
  *
- * Changes of the final space must depend only on the ranges and ghost sessions so far, so that all compressors that
- * process the same ones have the same final ids. All steps that can fail come before the first change.
+ * Changes of the final space must depend only on the earlier ranges and ghost sessions of the order. So all compressors
+ * that process the same order have the same final ids. All steps that can fail come before the first change.
  */
 #include <assert.h>
 #include <errno.h>
@@ -55,8 +55,8 @@ static int take_from (struct idcomp *c, int64_t first, struct idcomp_range *rang
 
     memcpy (r.session, c->session, sizeof (r.session));
     if (r.has_ids) {
-        /* A bad size is possible only with IDCOMP_ORIGINAL, whose setter does not check it; like the original, advance
-         * 'next_first' before the check.
+        /* A bad size is possible only with IDCOMP_ORIGINAL, because idcomp_set_cluster_size () does not check it then.
+         * Like the original, advance 'next_first' although the check fails.
          */
         if (check_range (&r) < 0) {
             c->next_first = c->generated + 1;
@@ -98,14 +98,14 @@ int idcomp_reset_ranges (struct idcomp *c)
  *   {"sessionId":TEXT,"ids":{"firstGenCount":N,"count":N,"requestedClusterSize":N,
  *                            "localIdRanges":[[N,N],...]}}
  *
- * Any other text is refused. An object has all of its members, once each, in any order; texts have no escapes; integers
+ * Any other text is refused. An object has all of its members, once each, in any order. Texts have no escapes. Integers
  * have no fraction or exponent, and are exact in a double.
  */
 
 struct writer {
     char *buf;
     size_t size;
-    size_t len; /* of the whole text, including what does not fit */
+    size_t len; /* bytes of the whole text, including those that do not fit */
 };
 
 __attribute__ ((format (printf, 2, 3))) static void put (struct writer *w, const char *fmt, ...)
@@ -150,7 +150,7 @@ ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t
     return (ssize_t)len;
 }
 
-/* Reading: each function returns true and advances, or returns false and stays at the error. */
+/* Functions that read. Each returns true and advances, or returns false and stays at the error. */
 
 struct range_reader {
     const char *p;
@@ -213,7 +213,7 @@ static bool get_integer (struct range_reader *r, int64_t *number)
     return true;
 }
 
-/* Read an element of "localIdRanges" and append it. */
+/* Read an element of "localIdRanges" and append it to 'range'. */
 static bool get_run (struct range_reader *r, struct idcomp_range *range, size_t *room)
 {
     struct idcomp_run run;
@@ -335,8 +335,8 @@ int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range
 
 /* --- clusters --- */
 
-/* Two sessions made the same UUIDs: no later range of the total order can be trusted. Only the orderer continues,
- * without this range, since nothing has been changed yet.
+/* Two sessions made the same UUIDs, so no later range of the total order can be trusted: the compressor is broken. Only
+ * the compressor of the orderer is not. It continues without this range, since nothing has been changed yet.
  */
 static int break_down (struct idcomp *c)
 {
@@ -350,7 +350,9 @@ static bool within_limits (const struct idcomp *c, int64_t gen, int64_t count)
     return count <= IDCOMP_ID_MAX - c->space.limit + 1 && count <= IDCOMP_ID_MAX - gen + 1;
 }
 
-/* Give a session a new cluster. '*session' is its index; if 'key' is new it is IDSPACE_NONE and is set. */
+/* Give a session a new cluster. '*session' is the index of the session. If it is IDSPACE_NONE, the session 'key' is
+ * registered and '*session' is set.
+ */
 static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspace_key *key, int64_t capacity,
                         uint32_t reserve)
 {
@@ -375,8 +377,8 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
 
 /* --- finalizing --- */
 
-/* Refuse a range that does not continue its session. With IDCOMP_ORIGINAL the session is registered even then, as in
- * the original.
+/* Refuse a range that does not begin where its session was finalized last. With IDCOMP_ORIGINAL an unknown session is
+ * registered nevertheless, as the original does.
  */
 static int check_order (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t first)
 {
@@ -387,7 +389,7 @@ static int check_order (struct idcomp *c, uint32_t session, const struct idspace
     return errset (IDCOMP_ERANGE_ORDER);
 }
 
-/* Add 'over' ids and 'size' reserved ones to the last cluster, whose reserve is used up. */
+/* Add 'over' finalized ids and 'size' reserved ones to the last cluster of the space, whose reserve is used up. */
 static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, int64_t size)
 {
     struct idspace *s = &c->space;
@@ -406,7 +408,9 @@ static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, in
     return 0;
 }
 
-/* Put 'over' ids and 'size' reserved ones into a new cluster; the session's cluster before it is used up. */
+/* Put 'over' finalized ids and 'size' reserved ones into a new cluster. The reserve of the session's cluster before it
+ * is used up.
+ */
 static int append (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t over, int64_t size)
 {
     struct idcomp_event event = { .type = IDCOMP_FIRST_CLUSTER };
@@ -442,7 +446,7 @@ static int allocate (struct idcomp *c, uint32_t session, const struct idspace_ke
     return append (c, session, key, over, size);
 }
 
-/* Report what the local session made since the last report. */
+/* Report the ids that the local session made since the last report. */
 static void report_status (struct idcomp *c)
 {
     struct idcomp_event event = { .type = IDCOMP_STATUS, .eager = c->neager, .local = c->nlocal };
@@ -492,7 +496,7 @@ int64_t idcomp_expected (const struct idcomp *c, const char *session)
 
 /* --- ghost sessions --- */
 
-/* The ghost session must not be the session of a client, which would make the same ids. */
+/* Check that the ghost session is not the session of a client, which would make the same ids. */
 static int check_ghost (const struct idcomp *c, const struct idspace_key *key)
 {
     uint32_t session = idspace_find (&c->space, key);
@@ -540,7 +544,7 @@ static int ghost_start (struct idcomp *c, int64_t count)
     int64_t gen = session == IDSPACE_NONE ? 1 : c->space.sessions[session].end;
     if (!within_limits (c, gen, count))
         return errset (IDCOMP_ELIMIT);
-    /* Only the first id is checked for a collision, regardless of 'count'. */
+    /* Only the first id is checked for a collision, whatever 'count' is. */
     if (new_cluster (c, &session, &key, 1, 0) < 0)
         return -1;
     idspace_expand (&c->space, count - 1, 0);

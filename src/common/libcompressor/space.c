@@ -19,7 +19,7 @@
  *
  * Clusters and runs are records of 16 bytes that begin with an int64_t, in ascending order. Most documents grow evenly,
  * so linear interpolation between the first and the last key gives the approximate position of a key. A window around
- * that position is enlarged until it contains the key, and then halved until one record is left.
+ * that position is enlarged until it contains the key. Then the window is halved until one record is left.
  */
 
 #define IDSEARCH_RECORD 16 /* bytes */
@@ -33,7 +33,7 @@ static inline int64_t idsearch_key (const void *records, size_t i)
     return *(const int64_t *)((const char *)records + i * IDSEARCH_RECORD);
 }
 
-/* The index of the last of 'n' (>= 1) records with a key at or below 'key', which must not be below the first key. */
+/* The index of the last of 'n' (>= 1) records whose key is not above 'key'. 'key' must not be below the first key. */
 static inline size_t idsearch (const void *records, size_t n, int64_t key)
 {
     int64_t first = idsearch_key (records, 0);
@@ -61,7 +61,7 @@ static inline size_t idsearch (const void *records, size_t n, int64_t key)
 
 /* --- space --- */
 
-/* Arrays grow by a quarter, so a cluster needs at most 40 bytes. */
+/* Make room for 'n' elements. Arrays grow by a quarter, so a cluster needs at most 40 bytes. */
 static int grow (void *array, uint32_t *room, uint32_t n, size_t size)
 {
     void **p = array;
@@ -151,7 +151,7 @@ int idspace_sort_sessions (struct idspace *s)
     return 0;
 }
 
-/* The number of sessions with a base at or below 'num'. */
+/* The number of sessions whose base is not above 'num'. */
 static uint32_t rank_of (const struct idspace *s, u128 num)
 {
     const uint32_t *base = s->order;
@@ -184,9 +184,9 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
     return i;
 }
 
-/* The digest is a sum over all clusters: a hash of the cluster's place and owner times a combination of its capacity
- * and reserve. So a change of a cluster needs one multiplication. Clusters that were added since the last call of
- * idspace_digest () are not included yet, since most spaces that are loaded are never asked for a digest.
+/* The digest is a sum over all clusters. The term of a cluster is a hash of its place and owner, times a combination of
+ * its capacity and reserve. So a change of a cluster needs one multiplication. Clusters that were added since the last
+ * call of idspace_digest () are not included yet, because no digest is requested of most spaces that are loaded.
  */
 #define CAPACITY_FACTOR UINT64_C (0xd6e8feb86659fd93)
 
@@ -373,7 +373,7 @@ static int64_t run_end (const struct idcomp_run *run)
     return run->first + run->count;
 }
 
-/* The number of runs that begin at or below 'gen'. */
+/* The number of runs that begin at or before 'gen'. */
 static size_t count_up_to (const struct idruns *runs, int64_t gen)
 {
     if (runs->n == 0 || gen < runs->v[0].first)
@@ -422,7 +422,7 @@ bool idruns_contain (const struct idruns *runs, int64_t gen)
     return i > 0 && gen < run_end (&runs->v[i - 1]);
 }
 
-/* The part of a run within first ... last; its count is below 1 if they do not overlap. */
+/* The part of a run that lies within first ... last. Its count is below 1 if no number of the run lies there. */
 static struct idcomp_run clip (struct idcomp_run run, int64_t first, int64_t last)
 {
     int64_t end = run_end (&run) - 1 < last ? run_end (&run) : last + 1;
@@ -439,7 +439,7 @@ int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct i
     size_t used = 0;
 
     if (lo > 0)
-        lo--; /* the run that begins below 'first' may extend into the range */
+        lo--; /* this run begins at or before 'first' and may extend into the range */
     if (hi > lo && !(v = malloc ((hi - lo) * sizeof (*v))))
         return -1;
     for (size_t i = lo; i < hi; i++) {

@@ -3,12 +3,12 @@
 
 /* stored.c - the stored form of a compressor, version 2
  *
- * Cells of 8 bytes, little endian. A number is an IEEE 754 double; a UUID needs two cells, the lower and the upper 64
- * bits of its numeric form.
+ * A form consists of cells of 8 bytes, little endian. A number is an IEEE 754 double. A UUID needs two cells, the lower
+ * and the upper 64 bits of its numeric form.
  *
  *   version (2), local state (0 or 1), number of sessions nS, number of clusters nC
  *   nS UUIDs: sessions in order of registration; without local state only those with clusters
- *   nC times: index of its session in that list, capacity, finalized ids
+ *   nC times: index of the cluster's session among these UUIDs, capacity, finalized ids
  *   with local state: ids generated, first generation count of the next range, number of runs nR
  *   nR times: first generation count, length
  *
@@ -21,7 +21,7 @@
  *   (4) runs are ascending and not adjacent, and end at or below the ids generated;
  *   (5) finalized ids of the local session were generated, generated ids beyond its clusters are
  *       in runs, and the next range begins at 1 ... generated + 1.
- * Then a compressor that was read is written as the same bytes.
+ * So a compressor that was read from a form is written as the same bytes.
  *
  * The original checks less. Like the original, IDCOMP_ORIGINAL accepts other values of the local state flag, counts
  * that are not integers, the new session as the owner of clusters (index -1), sessions without clusters, reserves
@@ -45,12 +45,12 @@
 #define LOCAL_CELLS 3
 #define RUN_CELLS 2
 #define VERSION 2
-#define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* the maximum of numbers, also of generation counts */
+#define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* the largest number, and the largest generation count */
 
 enum header { NSESSIONS = 2, NCLUSTERS };
 enum cluster { SESSION, CAPACITY, COUNT };
 
-/* Both return the address after the cell. */
+/* put_word () and put_number () write a cell. Both return the address after the cell. */
 static inline unsigned char *put_word (unsigned char *cell, uint64_t word)
 {
     word = htole64 (word);
@@ -97,7 +97,7 @@ size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state)
     return stored_size (c, state, count_sessions (c, state));
 }
 
-/* Write the sessions, and store the place of each one in 'index'. */
+/* Write the sessions, and store each session's index in the form in 'index'. */
 static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c, enum idcomp_state state, uint32_t *index)
 {
     uint32_t n = 0;
@@ -176,8 +176,8 @@ struct stored_reader {
     size_t cells; /* cells left to read */
     bool lenient;
     bool local_state;
-    bool again;        /* a summary may contain the session that loads it, which is continued */
-    int64_t nsessions; /* in the form */
+    bool again;        /* a summary that contains the session that loads it: this session is continued */
+    int64_t nsessions; /* number of sessions in the form */
     int64_t nclusters;
     int64_t own; /* index of the local session in the form; nsessions: it is not in the form */
 };
@@ -201,7 +201,7 @@ static double get_double (struct stored_reader *r)
     return d;
 }
 
-/* The number of a cell, or -1 if it is not an integer of 0 ... NUMBER_MAX. */
+/* Read a number. Returns -1 if the cell is not an integer of 0 ... NUMBER_MAX. */
 static inline int64_t get_number (struct stored_reader *r)
 {
     double d = get_double (r);
@@ -212,7 +212,9 @@ static inline int64_t get_number (struct stored_reader *r)
     return d == (double)number ? number : -1;
 }
 
-/* The number of elements to read. The original uses the value as the limit of a loop, without any check. */
+/* Read how many elements follow; -1 if the number is not valid. With IDCOMP_ORIGINAL any number is used as a loop of
+ * the original would use it: as a limit that is not checked.
+ */
 static int64_t get_count (struct stored_reader *r)
 {
     double d = get_double (r);
@@ -227,7 +229,7 @@ static int64_t get_count (struct stored_reader *r)
     return number;
 }
 
-/* Fail if fewer than n * cells are left to read. */
+/* Fail if fewer than 'n' times 'cells' cells are left to read. */
 static int need (const struct stored_reader *r, int64_t n, size_t cells)
 {
     if ((uint64_t)n > r->cells / cells)
@@ -272,7 +274,7 @@ static int read_session (struct stored_reader *r, struct idcomp *c, int64_t i)
     return 0;
 }
 
-/* The session that loads a summary comes before the sessions of the summary. Its name is always the lower case form. */
+/* Add the session that loads a summary, before the sessions of the summary. Its name is always the lower case form. */
 static int add_new_session (struct idcomp *c, const char *text)
 {
     struct idspace_key key;
@@ -301,7 +303,9 @@ static int read_sessions (struct stored_reader *r, struct idcomp *c, const char 
     return idspace_sort_sessions (&c->space);
 }
 
-/* The session of a cluster. Sessions of the form keep their order, except that the local one is the first. */
+/* Read which session a cluster belongs to. In the space the sessions have the order of the form, but the local session
+ * comes first.
+ */
 static int get_owner (struct stored_reader *r, uint32_t *session)
 {
     double d = get_double (r);
@@ -316,7 +320,7 @@ static int get_owner (struct stored_reader *r, uint32_t *session)
     return 0;
 }
 
-/* Allocate exactly the memory for the clusters of each session. */
+/* Allocate the memory for the clusters of each session, and no more. */
 static int reserve_clusters (struct stored_reader r, struct idspace *s)
 {
     uint32_t session;
@@ -402,7 +406,7 @@ static int read_local_state (struct stored_reader *r, struct idcomp *c)
     return 0;
 }
 
-/* Whether the local state is consistent with the final space: rules (4) and (5). */
+/* Rules (4) and (5): whether the local state is consistent with the final space. */
 static bool local_state_fits (const struct idcomp *c)
 {
     int64_t end = c->space.sessions[0].end;
@@ -416,7 +420,7 @@ static bool local_state_fits (const struct idcomp *c)
     return c->generated < end || (last && last->first <= end && runs_end == c->generated + 1);
 }
 
-/* Rule (2) for summaries: a session without clusters is not in the form. */
+/* Rule (2) for a form without local state: whether each session except the new one has clusters. */
 static bool all_have_clusters (const struct idspace *s)
 {
     for (uint32_t i = 1; i < s->nsessions; i++)
@@ -465,14 +469,14 @@ struct idcomp *idcomp_load (const void *data, size_t size, const char *session, 
 /* --- the final space as it was some ranges ago ---
  *
  * Ranges change a final space only in few ways: they add sessions and clusters at its ends, enlarge the last cluster,
- * and finalize more of the last cluster of their sessions (space.h). So the earlier form is the beginning of the
- * current form, with two differences: the capacity of the cluster that was the last one, and the finalized counts of
- * the sessions of the ranges, which are where the first range of each session begins.
+ * and finalize more ids of the last cluster of their sessions (space.h). So the earlier form is the beginning of the
+ * current form, with two differences. First, the cluster that was the last one had a smaller capacity. Second, the
+ * sessions of the ranges had fewer finalized ids: a session was finalized up to the beginning of its first range.
  *
- * A compressor that makes no ids has a session, too, which is not in the form.
+ * A compressor that makes no ids also has a local session. This session is not in the form.
  */
 
-/* The last cluster that a session had at that time; false: it had none. */
+/* Find the last cluster that a session had at that time. Returns false if it had none. */
 static bool last_then (const struct idspace *s, uint32_t session, const struct idcomp_stats *then, uint32_t *cluster)
 {
     const struct idsession *owner = &s->sessions[session];
@@ -485,7 +489,7 @@ static bool last_then (const struct idspace *s, uint32_t session, const struct i
     return false;
 }
 
-/* Undo a range: its session was finalized up to the range's beginning. */
+/* Undo a range: set its session's finalized ids to those before the range's beginning. */
 static void rewind_range (unsigned char *clusters, const struct idcomp *c, const struct idcomp_stats *then,
                           const struct rewind_step *step)
 {
@@ -517,7 +521,7 @@ void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *t
         put_number (clusters + ((then_clusters - 1) * CLUSTER_CELLS + CAPACITY) * CELL,
                     then->allocated_finals - k.final);
     }
-    while (n > 0) /* backwards, so that the first range of each session decides */
+    while (n > 0) /* backwards, so that the first range of each session is undone last */
         rewind_range (clusters, c, then, step (arg, --n));
     put_number (form + NSESSIONS * CELL, then_sessions);
     put_number (form + NCLUSTERS * CELL, then_clusters);
@@ -529,15 +533,15 @@ void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *t
 
 /* --- a session loads the final space of a newer stored form ---
  *
- * Sessions and clusters come from the newer form, which is read with the local session before the others, and the local
- * state comes from the older compressor. Together they must be valid according to the rules of stored forms.
+ * Sessions and clusters come from the newer form, but the local session becomes the first one. The local state comes
+ * from the older compressor. Together they must be valid according to the rules of stored forms.
  *
- * Final ids must not change: the clusters of 'mine' must be the first ones of the newer form, with the same sessions
- * and capacities, and with at least as many finalized ids. Only the last cluster may have grown. So eager ids, which
- * lie in these clusters, do not change either.
+ * Final ids must not change. So the clusters of 'mine' must be the first ones of the newer form, with the same sessions
+ * and capacities, and with at least as many finalized ids. Only the last cluster of 'mine' may have grown. Eager ids
+ * lie in these clusters, so they do not change either.
  */
 
-/* Whether cluster 'i' of 'mine' may have become cluster 'i' of 'newer'. */
+/* Whether cluster 'i' of 'newer' may be what cluster 'i' of 'mine' has become. */
 static bool cluster_continues (const struct idspace *mine, const struct idspace *newer, uint32_t i)
 {
     struct idcluster old = idspace_cluster (mine, i), now = idspace_cluster (newer, i);
@@ -558,7 +562,7 @@ static bool continues (const struct idspace *mine, const struct idspace *newer)
     return true;
 }
 
-/* Continue with the ids that 'mine' made. */
+/* Take the ids that 'mine' made. */
 static int take_local_state (struct idcomp *c, const struct idcomp *mine)
 {
     if (!continues (&mine->space, &c->space))
@@ -592,8 +596,8 @@ ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t si
     return (ssize_t)base64_encode (data, len, buf);
 }
 
-/* The position of the error in a text that is not base64: valid groups are skipped, then characters are checked one by
- * one.
+/* Find the first error in a text that is not base64. Valid groups of four characters are skipped, then characters are
+ * checked one by one.
  */
 static size_t fault_at (const char *text, size_t len)
 {

@@ -3,8 +3,8 @@
 
 /* uuid.c - UUIDs as numbers and as text, and the check for version 4
  *
- * The text form is 32 hex digits with hyphens after the 8th, 12th, 16th and 20th digit. A text that is accepted is
- * written back as its lower case form. 16 digits are converted at a time.
+ * The text form is 32 hex digits with hyphens after the 8th, 12th, 16th and 20th digit. Digits of both cases are
+ * accepted; lower case is written. 16 digits are converted at a time.
  */
 
 #include <endian.h>
@@ -27,7 +27,7 @@ static int hex_value (char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The 8 bytes of a UUID from 'at' on as a number. */
+/* Read 8 bytes of a UUID, from byte 'at' on, as a number. */
 static uint64_t get_word (const struct idcomp_uuid *uuid, size_t at)
 {
     uint64_t x;
@@ -36,7 +36,7 @@ static uint64_t get_word (const struct idcomp_uuid *uuid, size_t at)
     return be64toh (x);
 }
 
-/* The UUID whose first and last 8 bytes are these numbers. */
+/* Make the UUID whose first and last 8 bytes are these numbers. */
 static struct idcomp_uuid join (uint64_t high, uint64_t low)
 {
     struct idcomp_uuid u;
@@ -104,13 +104,13 @@ error:
 
 /* --- text --- */
 
-/* A vector of 16 bytes as a compiler extension: the compiler uses the best instructions of the processor. */
+/* A vector of 16 bytes, as a compiler extension, so that the compiler uses the best instructions of the processor. */
 typedef unsigned char bytes16 __attribute__ ((vector_size (16)));
 typedef signed char signed16 __attribute__ ((vector_size (16)));
 typedef uint64_t words2 __attribute__ ((vector_size (16)));
 
-/* PAIRS: the bytes a0 b0 a1 b1 ... of vectors a and b, from their first halves (PAIRS (0)) or their second halves
- * (PAIRS (8)). EVERY_OTHER is the inverse: every other byte of two vectors.
+/* Indexes for __builtin_shufflevector (). PAIRS: the bytes a0 b0 a1 b1 ... of vectors a and b, from their first halves
+ * (PAIRS (0)) or their second halves (PAIRS (8)). EVERY_OTHER is the inverse: every other byte of two vectors.
  */
 #define PAIRS(i) \
     i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 4, i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23
@@ -118,13 +118,13 @@ typedef uint64_t words2 __attribute__ ((vector_size (16)));
     i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14, i + 16, i + 18, i + 20, i + 22, i + 24, i + 26, i + 28, \
         i + 30
 
-/* The hex digits of 16 values below 16: for values above 9, the distance from '9' + 1 to 'a' is added. */
+/* The hex digits of 16 values below 16. The distance from '9' + 1 to 'a' is added to values above 9. */
 static inline bytes16 hex_digits (bytes16 x)
 {
     return x + '0' + ((bytes16)((signed16)x > 9) & ('a' - '9' - 1));
 }
 
-/* The values of 16 hex digits in either case. A character that is not a digit sets bytes of '*bad'. */
+/* The values of 16 hex digits in either case. Each character that is not a digit sets its byte of '*bad'. */
 static inline bytes16 hex_values (bytes16 c, bytes16 *bad)
 {
     bytes16 number = c - '0';
@@ -140,8 +140,8 @@ static bool hyphens_stand (const char *text)
     return text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
 }
 
-/* Load 8 bytes, or two times 4 bytes, in memory order. The caller wrote them in parts, and a processor stalls if a
- * wider load reads them.
+/* get8 () loads 8 bytes, get4_4 () two times 4 bytes, in memory order. They are loaded as the caller may have written
+ * them, in parts: a processor stalls if a wider load reads them.
  */
 static uint64_t get8 (const void *at)
 {
@@ -190,7 +190,7 @@ int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
     bytes16 first = hex_digits (__builtin_shufflevector (high, low, PAIRS (0)));
     bytes16 second = hex_digits (__builtin_shufflevector (high, low, PAIRS (8)));
 
-    /* Store whole vectors so that one of their ends is in its place, then overwrite the other parts. */
+    /* Store each vector whole, so that one of its ends is in its place. The stores after them overwrite the rest. */
     memcpy (text, &first, 16);
     memcpy (text + 20, &second, 16);
     memcpy (text + 9, (char *)&first + 8, 4);
@@ -201,7 +201,7 @@ int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
     return IDCOMP_UUID_TEXT_LEN;
 }
 
-/* Whether 'c' may be character 'i' of the text of a UUID of version 4. */
+/* Whether 'c' may be character 'i' of the text of a version 4 UUID. */
 static bool may_stand (size_t i, char c)
 {
     switch (i) {
@@ -219,7 +219,7 @@ static bool may_stand (size_t i, char c)
     }
 }
 
-/* Report the position of the error in a text that is not a UUID. */
+/* Refuse a text that is not a UUID, and store the position of the error. */
 __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
 {
     size_t pos = 0;

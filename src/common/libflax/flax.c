@@ -6,8 +6,8 @@
  * Invariant of an id: bytes 0-4 are the time, bytes 5-11 the random part, both big endian.
  *
  * Invariant of FLAX_INCREASING: (newest.ms, newest.random) only grows, under 'lock'. A child process begins in a
- * millisecond that its parent had not reached, with its own random bits. In the parent's millisecond both would count
- * up from the same number.
+ * millisecond that its parent had not reached, with its own random bits. Otherwise parent and child would count up from
+ * the same number.
  */
 #include "config.h"
 
@@ -37,14 +37,14 @@
 
 #define ZERO '-'
 
-/* As flax_ms_at (), but returns false instead of setting errno. */
+/* Like flax_ms_at (), but returns false instead of setting errno. */
 static inline bool flax_ms_fits (int64_t unix_ms, uint64_t *ms)
 {
     *ms = (uint64_t)unix_ms - (uint64_t)FLAX_EPOCH_MS;
     return *ms <= FLAX_MS_MAX;
 }
 
-/* Store fields that must be in range. */
+/* Store fields in an id. The fields must be in range. */
 static inline void flax_store (flax_t *id, const struct flax_fields *fields)
 {
     assert (fields->ms <= FLAX_MS_MAX && fields->random <= FLAX_RANDOM_MAX);
@@ -139,7 +139,7 @@ int flax_format (const flax_t *id, char *buf, size_t size)
     return FLAX_TEXT_LEN;
 }
 
-/* The position of the first character outside the alphabet. */
+/* The position of the first character that is not in the alphabet. */
 static size_t first_bad (const char *text)
 {
     uint64_t bits;
@@ -195,8 +195,8 @@ struct flax_gen {
     pthread_mutex_t lock; /* guards all members below except 'config' */
     struct flax_gen_config config;
     struct flax_random *random;
-    struct flax_fields newest; /* FLAX_INCREASING */
-    bool begun;                /* 'newest' was issued */
+    struct flax_fields newest; /* the newest id, for FLAX_INCREASING */
+    bool begun;                /* an id was issued, so 'newest' is valid */
 };
 
 static int64_t read_clock (const struct flax_gen *gen)
@@ -215,7 +215,8 @@ static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
     return flax_random_draw (gen->random, bits, forked);
 }
 
-/* The next increasing id: at 'ms' if that is later than the newest id, else directly after the newest id. */
+/* Compute the next increasing id: it is at 'ms' if that is later than the newest id, else directly after the newest id.
+ */
 static int advance (struct flax_gen *gen, uint64_t ms, uint64_t bits, bool forked)
 {
     struct flax_fields next = { .ms = ms, .random = bits & FLAX_RANDOM_MAX };
@@ -258,7 +259,7 @@ static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids,
 
     if (!flax_ms_fits (unix_ms, &ms))
         return errset (EOVERFLOW);
-    bool alone = SINGLE_THREADED; /* without other threads a lock is only overhead: a seventh of an id's time */
+    bool alone = SINGLE_THREADED; /* no other threads: a lock would only take a seventh of an id's time */
     if (!alone)
         pthread_mutex_lock (&gen->lock);
     for (unsigned i = 0; i < count && rc == 0; i++)

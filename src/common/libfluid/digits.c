@@ -6,8 +6,9 @@
  * Each base is a constant where it is used, so that the compiler replaces divisions by multiplications. Leading zeros
  * (in base58 a leading 1) do not count.
  *
- * Processing one digit after the other would be a chain of operations that depend on each other. So numbers are written
- * and read by halves, with several digits at the same time as the bytes of a word; the first digit is the lowest byte.
+ * Digits that are processed one after the other form a chain of operations that depend on each other. Therefore numbers
+ * are written and read by halves, and several digits are processed at the same time, as the bytes of a word. The first
+ * digit is the lowest byte.
  */
 #include <string.h>
 
@@ -45,17 +46,18 @@ static const uint8_t base58_value[256] = {
     VALUE ('w', 54), VALUE ('x', 55), VALUE ('y', 56), VALUE ('z', 57),
 };
 
-/* A number is split into words of eight digits, counted from its end. Returns the number of digits in the first word.
+/* A number is split into words of eight digits, counted from its end, so the first word may have fewer. Returns the
+ * number of digits in the first word.
  */
 static inline size_t head_digits (size_t count)
 {
     return (count - 1) % 8 + 1;
 }
 
-/* The first word of 'count' digits, filled up with zeros in front. */
+/* The first word of 'count' digits, with zeros in front so that it has eight digits. */
 static inline uint64_t get_head (const char *text, size_t count)
 {
-    unsigned bits = 4 * head_digits (count); /* half of the bits, since a shift by 64 is undefined */
+    unsigned bits = 4 * head_digits (count); /* half of the number of bits: a shift by 64 bits at a time is undefined */
 
     return get_word (text) << (64 - 2 * bits) | ALL ('0') >> bits >> bits;
 }
@@ -66,7 +68,7 @@ static inline void put_word (char *out, uint64_t word)
     memcpy (out, &word, sizeof (word));
 }
 
-/* Write a word of digits without its leading zeros. Returns the number of digits left, at least one. */
+/* Write a word of digits without its leading zeros, but at least one digit. Returns the number of digits written. */
 static inline size_t put_head (char *out, uint64_t word, char zero)
 {
     unsigned skip = __builtin_ctzll ((word ^ ALL (zero)) | UINT64_C (1) << 63) / 8;
@@ -83,7 +85,7 @@ static size_t first_bad (const char *text, size_t at, size_t end, const uint8_t 
     return at;
 }
 
-/* Any number of digits, one after the other. */
+/* Read any number of digits, one after the other. */
 static int decode_any (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value, fluid_t *id,
                        size_t *errpos)
 {
@@ -99,9 +101,9 @@ static int decode_any (const char *text, size_t at, size_t end, unsigned base, c
 
 /* --- decimal --- */
 
-/* Eight digits of a number below 10^8. The number is split into two numbers of four digits, then four of two, then
- * eight of one, with one division for all lanes of a word: multiplying by slightly more than 2^20 / 100 (2^10 / 10) and
- * shifting is exact for these ranges.
+/* The eight digits of a number below 10^8. The number is split into two numbers of four digits, then into four of two,
+ * then into eight of one. Each split needs one division for all lanes of a word: a multiplication by slightly more than
+ * 2^20 / 100 or 2^10 / 10 and a shift, which is exact for numbers of these sizes.
  */
 static inline uint64_t decimal_word (uint32_t number)
 {
@@ -131,8 +133,8 @@ size_t form_dec_encode (fluid_t id, char *out)
     return len + 8;
 }
 
-/* The number in eight digits. A byte that is not a digit sets bits of '*bad': its upper four bits are not 3, or change
- * when 6 is added. Neighbours are joined in parallel: eight digits to four numbers, to two, to one.
+/* The number that eight digits stand for. A byte is a digit if its upper four bits are 3 and stay 3 when 6 is added;
+ * any other byte sets bits of '*bad'. Neighbours are joined in parallel: eight digits to four numbers, to two, to one.
  */
 static inline uint64_t take_decimal (uint64_t x, uint64_t *bad)
 {
@@ -142,7 +144,7 @@ static inline uint64_t take_decimal (uint64_t x, uint64_t *bad)
     return x * (UINT64_C (10000) << 32 | 1) >> 32;
 }
 
-/* A number of up to 19 digits always fits in 64 bits. */
+/* Only numbers of up to 19 digits are read by words, because they always fit in 64 bits. */
 int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
     size_t count = end - at;
@@ -168,7 +170,7 @@ static inline uint64_t hex_characters (uint64_t values)
     return values + ALL ('0') + letters * ('a' - '0' - 10);
 }
 
-/* Eight digits of 32 bits. */
+/* The eight hex digits of 32 bits. */
 static inline uint64_t hex_word (uint32_t number)
 {
     uint64_t x = number;
@@ -189,8 +191,9 @@ size_t form_hex_encode (fluid_t id, char *out)
     return 16 - skip;
 }
 
-/* The number in eight digits. Letters have the bit 0x40 set, and their value is 9 more than their lower four bits. A
- * byte that is not a digit sets bits of '*bad': writing its value again gives another byte, apart from the case.
+/* The number that eight hex digits stand for. Letters have the bit 0x40 set, and their value is 9 more than their lower
+ * four bits. A byte is a digit if writing its value again gives the same byte, apart from the case. Any other byte sets
+ * bits of '*bad'.
  */
 static inline uint64_t take_hex (uint64_t x, uint64_t *bad)
 {
@@ -226,7 +229,7 @@ int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
 #define POW6 (UINT64_C (1) * POW4 * POW2)
 #define F58_DIGITS 11 /* 58^11 > 2^64 */
 
-/* Two digits of each number below 58^2; the first digit is the lower byte. */
+/* The two digits of each number below 58^2; the first digit is the lower byte. */
 #define PAIR(a, b) ((a) | (b) << 8)
 #define PAIRS(a)                                                                                                 \
     PAIR (a, '1'), PAIR (a, '2'), PAIR (a, '3'), PAIR (a, '4'), PAIR (a, '5'), PAIR (a, '6'), PAIR (a, '7'),     \
@@ -248,14 +251,14 @@ static const uint16_t f58_pair[POW2] = {
     PAIRS ('w'), PAIRS ('x'), PAIRS ('y'), PAIRS ('z')
 };
 
-/* Four digits of a number below 58^4. */
+/* The four digits of a number below 58^4. */
 static inline uint64_t f58_four (uint32_t number)
 {
     return f58_pair[number / POW2] | (uint64_t)f58_pair[number % POW2] << 16;
 }
 
-/* Twelve digits: the first eight, which begin with the zeros, in one word, and four in another. Each half of six digits
- * is a number below 58^6.
+/* Write up to twelve digits without leading zeros. The first eight digits, which contain all leading zeros, are in one
+ * word, and the last four in another. The upper and the lower six digits are two numbers below 58^6.
  */
 size_t form_f58_encode (fluid_t id, char *out)
 {
@@ -271,7 +274,7 @@ size_t form_f58_encode (fluid_t id, char *out)
     return len + 4;
 }
 
-/* The last six digits are one number, and the digits before them another, so that both can be computed in parallel. */
+/* The last six digits are one number, and the digits before them are another. So both can be computed in parallel. */
 int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
     const unsigned char *p = (const unsigned char *)text + at, *middle = (const unsigned char *)text + end - 6;
@@ -297,7 +300,7 @@ int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
 
 /* --- dotted hex --- */
 
-/* Four groups of four digits, the most significant first. */
+/* Write four groups of four digits, the most significant first. */
 size_t form_dothex_encode (fluid_t id, char *out)
 {
     uint64_t upper = hex_word (id >> 32), lower = hex_word ((uint32_t)id);
@@ -309,7 +312,7 @@ size_t form_dothex_encode (fluid_t id, char *out)
     return 19;
 }
 
-/* Four digits in each group, as form_dothex_encode () writes them. */
+/* Read a text with four digits in each group, as form_dothex_encode () writes it. */
 static bool dothex_decode_full (const char *p, fluid_t *id)
 {
     uint64_t a = get_word (p), b = get_word (p + 5), c = get_word (p + 10), d = get_word (p + 11);
@@ -323,7 +326,7 @@ static bool dothex_decode_full (const char *p, fluid_t *id)
     return !bad;
 }
 
-/* Four groups of one to four digits. */
+/* Read four groups of one to four digits. */
 int form_dothex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
     fluid_t value = 0;

@@ -4,8 +4,8 @@
 /* fluid.c - the bits of a FLUID: [timestamp 40 | generator 14 | sequence 10] (RFC 19); and the generator, whose caller
  * passes in the time
  *
- * No id is made twice: (last_ms, used) increases in lexical order with each reservation and never decreases, for any
- * time range, granules and order of calls.
+ * No id is made twice, because (last_ms, used) increases in lexical order with each reservation and never decreases.
+ * This is true for any time range, any granules and any order of calls.
  */
 #include "idtree/fluid.h"
 #include "libfluid/granules.h"
@@ -88,7 +88,7 @@ void fluid_gen_follow (struct fluid_gen *gen, fluid_t id)
         gen->used = f.sequence + 1;
 }
 
-/* The errno for which no id may be made at 'now_ms'; 0: ids may be made. */
+/* Whether ids may be made at 'now_ms'. Returns 0, or the errno that says why not. */
 static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
 {
     if (now_ms > FLUID_TIMESTAMP_MAX)
@@ -100,12 +100,12 @@ static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
     return 0;
 }
 
-/* The next 'count' ids of the latest millisecond, which must have that many left. */
+/* Take the next 'count' ids of the latest millisecond, which must have that many ids left. */
 static int take (struct fluid_gen *gen, uint32_t count, fluid_t *first)
 {
     struct fluid_fields fields = { gen->last_ms, gen->generator, gen->used };
 
-    fluid_join (&fields, first); /* cannot fail: all are in range */
+    fluid_join (&fields, first); /* cannot fail: all fields are in range */
     gen->used += count;
     return (int)count;
 }

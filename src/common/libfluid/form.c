@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form.c - the text forms of a FLUID in one table: name, prefix, encoder and decoder of each; words and emoji */
+/* form.c - the text forms of a FLUID: a table with the name, prefix, encoder and decoder of each form; and the codecs
+ * of words and emoji
+ */
 #include <stdint.h>
 #include <string.h>
 
@@ -13,7 +15,8 @@
 /* --- words: six words of mnemonicode (RFC 19, "FLUID Mnemonic (words) Encoding") ---------------
  *
  * Each half of 32 bits, the low one first, is three digits of base 1626, the least significant first: "a-b-c--d-e-f".
- * Each word has one value. 1626^3 is slightly more than 2^32; triplets of a larger value are out of range.
+ * Each digit is a word. 1626^3 is slightly more than 2^32, so three words may have a value above 2^32 - 1, which is out
+ * of range.
  */
 
 struct word_cursor {
@@ -21,7 +24,7 @@ struct word_cursor {
     const char *end;
 };
 
-/* The number of letters in a word of the table as get_word () returns it. */
+/* The number of letters in a word. 'letters' is what get_word () returns for it, with zeros after the last letter. */
 static inline unsigned count_letters (uint64_t letters)
 {
     return 8 - __builtin_clzll (letters | 1) / 8;
@@ -63,8 +66,8 @@ static inline int word_find (uint64_t letters)
     return -1;
 }
 
-/* Words are written in lower case, and read in any case, as in Flux. Capitals are converted only if the word is not
- * found.
+/* Convert capitals to lower case. Words are written in lower case, and read in any case, as in Flux. This function is
+ * called only if the word was not found as it is.
  */
 static uint64_t to_lower (uint64_t letters)
 {
@@ -77,7 +80,7 @@ static uint64_t to_lower (uint64_t letters)
     return letters;
 }
 
-/* Bit 7 of each byte that is a dash, and possibly of a byte after it. */
+/* Set bit 7 of the first byte that is a dash. Bits of bytes after it may also be set. */
 static inline uint64_t find_dash (uint64_t letters)
 {
     const uint64_t ones = UINT64_C (0x0101010101010101);
@@ -86,7 +89,7 @@ static inline uint64_t find_dash (uint64_t letters)
     return (x - ones) & ~x & ones << 7;
 }
 
-/* Take the word up to the next dash. Returns its value, or -1 with nothing taken if the word is unknown. */
+/* Take the word up to the next dash. Returns its value, or -1 if the word is unknown; then nothing is taken. */
 static inline int take_word (struct word_cursor *c)
 {
     char last[8] = { 0 };
@@ -97,7 +100,7 @@ static inline int take_word (struct word_cursor *c)
     size_t len = dash ? (size_t)__builtin_ctzll (dash) / 8 : left;
     if (dash)
         letters &= (dash & -dash) / 128 - 1;
-    if (len != count_letters (letters)) /* too long, or it contains NULs */
+    if (len != count_letters (letters)) /* the word is too long, or it contains NULs */
         return -1;
     int value = word_find (letters);
     if (value < 0)
@@ -151,16 +154,18 @@ int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
 
 /* --- emoji: base 576, each digit an emoji (RFC 19, "FLUID Emoji Encoding") ---------------------
  *
- * Each digit is one of the 4096 code points whose UTF-8 form is F0 9F xx yy, with six bits each in xx and yy, so both
- * directions are one look-up in a table.
+ * Each digit is one of the 4096 code points whose UTF-8 form is F0 9F xx yy, with six bits each in xx and yy. So one
+ * look-up in a table converts a digit in either direction.
  */
 
 #define EMOJI_BYTES 4
-#define SAFE_BYTES (6 * EMOJI_BYTES) /* six digits are less than 2^64 */
+#define SAFE_BYTES (6 * EMOJI_BYTES) /* bytes of six digits, whose number is always less than 2^64 */
 #define POW2 (UINT64_C (1) * EMOJI_COUNT * EMOJI_COUNT)
 #define POW4 (POW2 * POW2)
 
-/* Write a digit. Returns the position of the next one, which is the same position if this is a leading zero. */
+/* Write a digit. Returns the position of the next digit. A leading zero ('counts' is false) is overwritten by the next
+ * digit.
+ */
 static inline char *put_digit (uint32_t digit, bool counts, char *p)
 {
     uint32_t text = htole32 (emoji_text[digit]);
@@ -169,7 +174,9 @@ static inline char *put_digit (uint32_t digit, bool counts, char *p)
     return p + (counts ? EMOJI_BYTES : 0);
 }
 
-/* 576^6 < 2^64 < 576^7. The digits are computed from three numbers, so that none depends on all the others. */
+/* An id has up to seven digits, because 576^6 < 2^64 < 576^7. The digits are computed from three numbers, so that no
+ * digit depends on all the others.
+ */
 size_t form_emoji_encode (fluid_t id, char *out)
 {
     uint32_t upper = id / POW4, middle = id % POW4 / POW2, lower = id % POW4 % POW2;
@@ -249,7 +256,7 @@ int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size)
 
     if (!f)
         return errset (EINVAL);
-    if (size >= FLUID_TEXT_MAX) { /* any text fits, including the bytes that an encoder writes after it */
+    if (size >= FLUID_TEXT_MAX) { /* any text fits, together with the bytes that an encoder writes behind it */
         memcpy (buf, f->prefix, sizeof (f->prefix));
         size_t len = f->prefix_len + f->encode (id, buf + f->prefix_len);
         buf[len] = '\0';
@@ -295,8 +302,8 @@ static bool is_blank (char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The most likely form of a text. If the text is valid in this form, form_detect () returns the same form: '.' and '-',
- * which take precedence over prefixes, occur only in texts of dothex and words.
+/* Guess the form of a text. If the text is valid in the guessed form, form_detect () returns the same form, because '.'
+ * and '-', which it checks before the prefixes, occur only in texts of dothex and words.
  */
 static enum fluid_form form_guess (const char *s, size_t len)
 {

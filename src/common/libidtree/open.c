@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* open.c - a handle with all its parts: opening and closing it, and which part the handle calls for what */
+/* open.c - a handle with all its parts: opening and closing it, and the functions of the parts that the handle calls */
 #include "config.h"
 
 #include <assert.h>

@@ -3,9 +3,9 @@
 
 /* sign.c - HEADER.PAYLOAD.SIGNATURE with the mechanism "none" (RFC 39; RFC 15 calls it J)
  *
- * The decoded header is a list of keys and values, each ended by a NUL; the first byte of a value is its type (RFC 38).
- * A key may appear only once: otherwise readers that take the first value and readers that take the last would see
- * different users.
+ * The decoded header is a list of keys and values, each ended by a NUL. The first byte of a value is its type (RFC 38).
+ * A key may appear only once. If it appeared twice, readers that take the first value and readers that take the last
+ * one would see different users.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,13 +31,13 @@ struct sign {
     struct part header, payload, signature;
 };
 
-/* Values, with their type; NULL: missing. */
+/* The values of the header, each with its type byte; NULL: missing. */
 struct header {
     const char *version, *mechanism, *userid;
-    const char *other; /* an unknown key */
+    const char *other; /* an unknown key; NULL: none */
 };
 
-/* Take the part before the next '.' off 'rest'. */
+/* Take from 'rest' the part before the next '.', and that '.'. */
 static int take_part (struct part *rest, struct part *part)
 {
     const char *dot = memchr (rest->text, '.', rest->size);
@@ -60,7 +60,7 @@ static int split (const char *j, size_t size, struct sign *sign, idt_error_t *er
     return 0;
 }
 
-/* Take a non-empty string off 'pairs' into '*s'. Returns false otherwise. */
+/* Take a string from 'pairs' into '*s'. Returns false if there is no string, or an empty one. */
 static bool take_string (struct part *pairs, const char **s)
 {
     const char *end = memchr (pairs->text, '\0', pairs->size);
@@ -110,7 +110,9 @@ static int check_version (const struct header *h, idt_error_t *errp)
     return 0;
 }
 
-/* Unknown keys are refused for the mechanism "none" only, because other mechanisms have further keys. */
+/* Check the mechanism. Unknown keys are refused only for the mechanism "none", because other mechanisms have further
+ * keys.
+ */
 static int check_mechanism (const struct header *h, idt_error_t *errp)
 {
     if (!h->mechanism || h->mechanism[0] != 's')

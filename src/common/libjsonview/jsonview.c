@@ -3,11 +3,11 @@
 
 /* jsonview.c - parse JSON in place, and read its values
  *
- * Nodes are stored in the order of the text: an array, its elements; an object, a key, its value, the next key. The
- * 'span' of a node is the distance to its next sibling. While an array or object is open, its 'span' is the index of
- * the enclosing one, so the parser needs no stack.
+ * Nodes are stored in the order of the text: an array, then its elements; an object, then a key, its value, the next
+ * key. The 'span' of a node is the distance to its next sibling. While an array or object is open, its 'span' is the
+ * index of the array or object that contains it, so the parser needs no stack.
  *
- * Texts are not trusted: the time to parse one grows no faster than n log n, for all keys.
+ * Texts are not trusted: the time to parse one grows no faster than n log n, whatever its keys are.
  */
 #include <assert.h>
 #include <endian.h>
@@ -24,12 +24,12 @@
 #define ROOM_FIRST 128
 #define ROOM_KEPT 4096 /* nodes; a larger array is freed before the next text */
 #define NONE UINT32_MAX
-#define NEAR_MAX 20 /* bytes of a token that an error message shows */
+#define NEAR_MAX 20 /* a longer token is not shown in an error message; bytes */
 #define FINITE 300  /* a real without exponent and with at most so many digits is finite */
 #define ONES UINT64_C (0x0101010101010101)
-#define DIGITS_MAX 800 /* significant digits of a real: of further digits it matters only whether any is not 0 */
-#define EXPONENT 99999 /* largest exponent with 1 to 800 digits: all beyond are 0 or infinite */
-#define PROBES 8       /* for each key, before keys are sorted instead */
+#define DIGITS_MAX 800 /* significant digits of a real; of further digits it matters only whether one is not 0 */
+#define EXPONENT 99999 /* largest exponent for 1 to 800 digits: with a larger one a number is infinite, or 0 */
+#define PROBES 8       /* probes in the table for each key; after these keys are sorted instead */
 
 static inline bool is_digit (char c)
 {
@@ -57,7 +57,7 @@ static inline bool same_plain (const struct jv *a, const struct jv *b)
 
 /* --- the content of strings, with and without escapes ---------------------------------------------- */
 
-/* The number in four hexadecimal digits at 'p', or -1. */
+/* The number that four hexadecimal digits at 'p' stand for, or -1. */
 static int32_t read_hex (const char *p, const char *end)
 {
     int32_t n = 0;
@@ -73,7 +73,9 @@ static int32_t read_hex (const char *p, const char *end)
     return n;
 }
 
-/* The character of an escape "\uXXXX" or of a surrogate pair; 0 if it is invalid. */
+/* The character of an escape "\uXXXX" or of a surrogate pair; 0 if the escape is invalid. '*size' is the size of the
+ * escape in the text.
+ */
 static uint32_t read_unicode (const char *p, const char *end, size_t *size)
 {
     int32_t c = read_hex (p + 2, end), low;
@@ -99,7 +101,7 @@ static size_t write_utf8 (uint32_t c, char out[4])
     return size;
 }
 
-/* Decode the escape at 'p' to '*n' bytes. Returns its size in the text; 0 if it is not a valid escape. */
+/* Decode the escape at 'p' to '*n' bytes in 'out'. Returns the size of the escape in the text; 0 if it is not valid. */
 static size_t read_escape (const char *p, const char *end, char out[4], size_t *n)
 {
     static const char names[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -120,11 +122,11 @@ static size_t read_escape (const char *p, const char *end, char out[4], size_t *
     return 2;
 }
 
-/* Iterates over the bytes of a string after unescaping. */
+/* Iterates over the bytes of a string; escapes are decoded. */
 struct json_cursor {
     const char *p, *end;
     bool escaped;
-    char out[4]; /* bytes of an escape */
+    char out[4]; /* bytes of the current escape */
     size_t n, i;
 };
 
@@ -207,7 +209,7 @@ size_t jv_copy (const struct jv *string, char *buf, size_t size)
     return n;
 }
 
-/* The unescaped string is never longer. */
+/* A decoded string is never longer than its text, so the copy fits. */
 char *jv_strdup (const struct jv *string, size_t *size)
 {
     char *copy;
@@ -236,10 +238,10 @@ int64_t jv_integer (const struct jv *v)
     return (int64_t)(negative ? 0 - n : n);
 }
 
-/* Read an exponent up to a limit above which its value does not matter. */
+/* Read an exponent. Above a limit its value does not matter, so the limit is returned. */
 static int64_t read_exponent (const char *p, const char *end)
 {
-    static const int64_t most = INT64_C (1) << 40; /* more than the digits that a text can have */
+    static const int64_t most = INT64_C (1) << 40; /* more digits than a text can have */
     bool negative = *p == '-';
     int64_t n = 0;
 
@@ -248,8 +250,8 @@ static int64_t read_exponent (const char *p, const char *end)
     return negative ? -n : n;
 }
 
-/* Copy the significant digits and an exponent to a buffer: strtod () needs a NUL behind them, and the locale might need
- * another decimal separator than a period.
+/* Read a real. The significant digits and an exponent are copied to a buffer, for two reasons: strtod () needs a NUL
+ * behind them, and a decimal point would be wrong in some locales.
  */
 static double read_real (const char *text, uint32_t size)
 {
@@ -290,8 +292,8 @@ double jv_number (const struct jv *v)
 
 /* --- duplicate keys -------------------------------------------------------------------------------- */
 
-/* Keys are put into a hash table. If some keys have escapes, or were chosen to collide in the table, the keys are
- * sorted instead, which takes n log n time for every set of keys.
+/* Keys are put into a hash table. If some keys have escapes, or were chosen so that they collide in the table, all keys
+ * are sorted instead. Sorting takes n log n time for every set of keys.
  */
 
 static uint64_t load_short (const char *p, uint32_t size)
@@ -325,7 +327,9 @@ static uint32_t hash (const struct jv *key)
     return (uint32_t)(h >> 32);
 }
 
-/* Put the keys into a table. Returns whether this decided the question: then '*twice' is a duplicate key, or NULL. */
+/* Put the keys into a table. Returns true if this shows whether there is a duplicate key: '*twice' is the duplicate, or
+ * NULL. Returns false if the keys must be sorted.
+ */
 static bool try_table (const struct jv *object, uint32_t *table, uint32_t mask, const struct jv **twice)
 {
     uint32_t probes = PROBES * object->count;
@@ -377,8 +381,8 @@ static const struct jv *find_sorted (const struct jv *object, const struct jv **
     return NULL;
 }
 
-/* Find a key that occurs before in the same object; NULL if there is no duplicate. 'room' has space for one struct jv
- * per member: the table has at most 4 places of 4 bytes for each key.
+/* Find a key that occurs a second time in the same object; NULL if there is none. 'room' has space for one struct jv
+ * for each member. That is enough, because the table has at most 4 places of 4 bytes for each key.
  */
 static const struct jv *find_twice (const struct jv *object, void *room)
 {
@@ -394,7 +398,7 @@ static const struct jv *find_twice (const struct jv *object, void *room)
 
 struct scan {
     struct jv_reader *r;
-    const char *text, *p, *end; /* 'p': the next unread character */
+    const char *text, *p, *end; /* 'p' is the next unread character */
     uint32_t open;              /* the innermost open array or object */
     uint32_t depth, depth_max;
     uint32_t values, values_max;
@@ -404,7 +408,8 @@ struct scan {
 /* --- plain text ---------------------------------------------------------------------------------------- */
 
 /* The lowest set bit belongs to the first byte that is special: '"', '\', a control character or a byte that is not
- * ASCII. (A subtraction borrows only from higher bytes, so all bits below are right.)
+ * ASCII. (Higher bits may be wrong, because a subtraction borrows from higher bytes. It borrows only from these, so the
+ * bits below are right.)
  */
 static inline uint64_t find_special (uint64_t x)
 {
@@ -423,9 +428,9 @@ static const char *skip_plain (const char *p, const char *end)
     return p;
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------------- */
+/* --- error messages ------------------------------------------------------------------------------------ */
 
-/* Compute the position of 'at', which is behind the last byte read. */
+/* Compute the line and column of 'at', which is behind the last byte read. */
 static void locate (const struct scan *s, const char *at)
 {
     s->e->line = 1;
@@ -439,7 +444,7 @@ static void locate (const struct scan *s, const char *at)
             s->e->column++;
 }
 
-/* Report that the token from 'from' to 'at' is wrong, or that the text ends. */
+/* Report that the token from 'from' to 'at' is wrong, or that the text has ended. */
 static int refuse (const struct scan *s, enum jv_fault fault, const char *from, const char *at, const char *why)
 {
     char *text = s->e->text;
@@ -464,7 +469,7 @@ static int refuse_byte (const struct scan *s, const char *from, const char *at)
     return refuse (s, JV_UTF8, from, at, why);
 }
 
-/* The end of a word or plain string that begins at 's->p', or of one character; NULL if there is no such token. */
+/* The end of the token at 's->p': a word, a plain string, or one character; NULL if there is no such token. */
 static const char *token_end (const struct scan *s)
 {
     const char *p = s->p;
@@ -522,7 +527,7 @@ static int add (struct scan *s, enum jv_type type, const char *text, const char 
 
 /* --- strings ------------------------------------------------------------------------------------------- */
 
-/* Read the special byte at '*p' in the string that begins at 'from', and move '*p' behind it. */
+/* Read the special byte at '*p' and move '*p' behind it. 'from' is the beginning of the string that contains it. */
 static int read_special (struct scan *s, const char *from, const char **p)
 {
     char out[4];
@@ -591,7 +596,7 @@ static int add_real (struct scan *s, const char *from, const char *end, bool fin
     return add (s, JV_REAL, from, end, false);
 }
 
-/* Read digits at 'p', at least one. Returns their end, or NULL after an error. */
+/* Read one or more digits at 'p'. Returns their end, or NULL after an error. */
 static const char *need_digits (struct scan *s, const char *p)
 {
     const char *end = skip_digits (p, s->end);
@@ -644,7 +649,7 @@ static int open_one (struct scan *s, enum jv_type type)
     return 0;
 }
 
-/* Uses the free nodes as scratch memory. */
+/* Check that an object has no duplicate key. The unused nodes of the reader are scratch memory for this. */
 static int check_keys (struct scan *s, uint32_t index)
 {
     struct jv_reader *r = s->r;
@@ -715,7 +720,7 @@ static int read_key (struct scan *s)
         return refuse_token (s, "string or '}' expected");
     if (read_string (s) < 0)
         return -1;
-    s->r->nodes[s->r->used - 1].span = 2; /* its value may increase it */
+    s->r->nodes[s->r->used - 1].span = 2; /* the key and a simple value; close_one () sets it for an array or object */
     skip_space (s);
     if (s->p == s->end || *s->p != ':')
         return refuse_token (s, "':' expected");
@@ -723,7 +728,7 @@ static int read_key (struct scan *s)
     return 0;
 }
 
-/* Read an element, a member, or the whole text. */
+/* Read an element of the open array, a member of the open object, or the whole text. */
 static int read_item (struct scan *s)
 {
     if (s->open == NONE)
@@ -732,7 +737,8 @@ static int read_item (struct scan *s)
     return s->r->nodes[s->open].type == JV_OBJECT && read_key (s) < 0 ? -1 : read_value (s);
 }
 
-/* Read the text between items: close arrays and objects, then read a comma, unless the innermost one was just opened.
+/* Read the text between items: close arrays and objects, then read a comma. There is no comma if the innermost array or
+ * object was just opened.
  */
 static int read_between (struct scan *s)
 {

@@ -3,8 +3,8 @@
 
 /* metrics.c - reports of ranks, summed up
  *
- * A report is checked completely before a part of it is added. Numbers are kept as the JSON that the result has. Sets
- * of ranks are kept as arrays, which are sorted when the result is made.
+ * A report is checked completely before any part of it is added. Numbers are kept as JSON values, as the result needs
+ * them. Sets of ranks are kept as arrays, which are sorted when the result is made.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -23,11 +23,11 @@ struct set {
 
 struct metrics {
     uint32_t size;
-    json_t *sections[METRICS_MERGES]; /* METRICS_RANKS: NAME: {VALUE: index of a set} */
+    json_t *sections[METRICS_MERGES]; /* METRICS_RANKS is {NAME: {VALUE: index of a set}} */
     struct set *sets;
     size_t nsets, room;
-    uint64_t held; /* ranks in all sets */
-    bool spoilt;   /* memory was exhausted: there is no result */
+    uint64_t held; /* total number of ranks in all sets */
+    bool spoilt;   /* memory was exhausted, so there is no result */
 };
 
 const char *const metrics_sections[METRICS_MERGES] = { "sum", "min", "max", "buckets", "ranks" };
@@ -39,7 +39,7 @@ static json_t *sum_new (const json_t *a, const json_t *b)
     json_int_t sum;
 
     if (!json_is_integer (a) || !json_is_integer (b))
-        return json_real (json_number_value (a) + json_number_value (b)); /* NULL if infinite */
+        return json_real (json_number_value (a) + json_number_value (b)); /* fails (NULL) if the sum is infinite */
     if (__builtin_add_overflow (json_integer_value (a), json_integer_value (b), &sum))
         sum = json_integer_value (a) > 0 ? INT64_MAX : INT64_MIN;
     return json_integer (sum);
@@ -131,7 +131,7 @@ static struct set *add_set (struct metrics *m)
     return &sets[m->nsets++];
 }
 
-/* Returns NULL if memory is exhausted. */
+/* Find or make the set of a value. NULL if memory is exhausted. */
 static struct set *get_set (struct metrics *m, const char *name, const char *value)
 {
     json_t *values = json_object_get (m->sections[METRICS_RANKS], name), *index;
@@ -207,7 +207,7 @@ static void put_ranks (struct metrics *m, const char *name, const json_t *values
 struct count {
     uint32_t size;
     uint64_t ranks, values;
-    bool beyond; /* a rank is not below 'size' */
+    bool beyond; /* true: a rank is not below 'size' */
 };
 
 static void count_range (uint64_t first, uint64_t last, void *arg)
@@ -260,7 +260,7 @@ static bool is_good_value (enum metrics_merge merge, const json_t *value, struct
     return merge == METRICS_BUCKETS ? are_good_buckets (value) : json_is_number (value);
 }
 
-/* Returns how many names the section would have after the merge; -1: it is malformed. */
+/* Check a section. Returns how many names it would have after the merge; -1: it is malformed. */
 static int check_section (const struct metrics *m, enum metrics_merge merge, const json_t *section, struct count *c)
 {
     int fresh = 0;

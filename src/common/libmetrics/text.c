@@ -62,7 +62,7 @@ const struct metrics_row metrics_catalog[] = {
     COUNT ("event_recovered", "events_recovered", "Events that were fetched after a gap"),
     COUNT ("event_lost", "events_lost", "Events that could no longer be fetched"),
     LEVEL (METRICS_SUM, "event_subscribers", NULL, "Clients and modules that have subscribed to events"),
-    /* processes: reported by the first rank of each */
+    /* processes; the first rank of each process reports it */
     LEVEL (METRICS_SUM, "processes", NULL, "Processes of brokers"),
     LEVEL (METRICS_SUM, "process_resident_memory_bytes", "bytes", "Memory of all processes of brokers"),
     LEVEL (METRICS_MAX, "process_largest_memory_bytes", "bytes", "Memory of the largest process"),
@@ -209,7 +209,7 @@ struct label {
     const char *name, *value; /* name NULL: no label */
 };
 
-/* Print a text of unknown origin, with the characters escaped that would end it. */
+/* Print a text of unknown origin. Characters that would end the text are escaped; a newline becomes a blank. */
 static void print_text (FILE *f, const char *s)
 {
     for (; *s; s++) {
@@ -237,7 +237,7 @@ static void print_name (const struct printer *p, const char *family, const char 
     fputc (' ', p->f);
 }
 
-/* Print a number with 15 digits, which hides the rounding of binary fractions. */
+/* Print a number. 15 digits hide the rounding of binary fractions. */
 static void print_number (FILE *f, const json_t *value)
 {
     if (json_is_integer (value))
@@ -269,7 +269,7 @@ static void print_sets (const struct printer *p, const struct metrics_row *row, 
     }
 }
 
-/* The end of a bucket in seconds, with a decimal point, as OpenMetrics requires. */
+/* The upper end of a bucket in seconds, written with a decimal point, as OpenMetrics requires. */
 static const char *print_end (size_t i, char buf[32])
 {
     double s = i < METRICS_BOUNDS ? metrics_bounds_us[i] / 1e6 : 0;
@@ -280,7 +280,7 @@ static const char *print_end (size_t i, char buf[32])
     return buf;
 }
 
-/* Print buckets cumulatively, as Prometheus requires: each counts all times up to its end. */
+/* Print a histogram. Its buckets are cumulative, as Prometheus requires: each counts all times up to its end. */
 static void print_histogram (const struct printer *p, const struct metrics_row *row,
                              const struct metrics_source *source, const json_t *buckets)
 {
@@ -337,8 +337,8 @@ static void print_row (const struct printer *p, const struct metrics_row *row)
     }
 }
 
-/* Rows of a family are adjacent. Before the first row that a report has, the head of the family is printed, with the
- * help of its first row.
+/* Print the rows of the catalog. The rows of a family are adjacent. The head of a family is printed before the family's
+ * first row that a report contains. It has the help of the family's first row in the catalog.
  */
 static void print_catalog (const struct printer *p)
 {
@@ -368,7 +368,7 @@ static bool is_name (const char *s)
     return *s && s[strspn (s, letters)] == '\0';
 }
 
-/* The sum of a histogram belongs to the histogram. */
+/* Whether a name is in the catalog. The sum of a histogram belongs to the histogram. */
 static bool is_known (enum metrics_merge merge, const char *name)
 {
     size_t len = strlen (name);
@@ -387,7 +387,9 @@ static bool was_printed (const struct printer *p, size_t source, enum metrics_me
     return false;
 }
 
-/* The section is part of the family, so the same name in two sections gives two families. */
+/* Print a name that is not in the catalog. Its section becomes part of the family's name, so the same name in two
+ * sections gives two families.
+ */
 static void print_unknown (const struct printer *p, enum metrics_merge merge, const char *name)
 {
     static const struct label none = { NULL, NULL };
