@@ -3,8 +3,8 @@
 
 /* fluid.c - the fluid service: messages, time and disk around a node, which decides
  *
- * The module runs on the broker's reactor. It blocks only at its start and end, and only at rank 0. Each message is
- * passed to the node together with the time, and then the timer is set to the node's deadline in absolute
+ * The module runs on the broker's reactor. It blocks only at its start and end, and only at rank 0. The service passes
+ * each message to the node together with the time. Then it sets the timer to the node's deadline, an absolute time of
  * CLOCK_BOOTTIME. The node acts through node_ops.
  */
 #include <errno.h>
@@ -73,8 +73,8 @@ static const struct idt_overlay_ops overlay_ops = {
     .parent = parent_cb,
 };
 
-/* A module in its own thread receives no calls from the overlay (ENOTSUP). It assumes that the parent is connected, and
- * takes the time from the answers to lease requests.
+/* A module that runs in its own thread receives no calls from the overlay (ENOTSUP). Such a module assumes that the
+ * parent is connected, and takes the time from the answers to lease requests.
  */
 static int attach (struct service *sv, idt_error_t *errp)
 {
@@ -129,7 +129,7 @@ static const struct idt_handler_spec handlers[] = {
 /* --- start and end --------------------------------------------------------------------------------------- */
 
 struct service_handover {
-    size_t size; /* of this struct: the next load may be another version */
+    size_t size; /* size of this struct, because the next load may be another version */
     struct clock_check witness;
     /* followed by the data of service_leave_root () */
 };
@@ -151,8 +151,8 @@ static struct service_handover *leave_own (const struct service *sv, size_t *siz
     return p;
 }
 
-/* Leave a handover to the next life on this broker. With it ids stay in order, rank 0 keeps the table of its leases,
- * and time that CLOCK_BOOTTIME misses meanwhile is detected.
+/* Leave a handover to the next life on this broker. It keeps ids in order, and rank 0's table of leases. It also lets
+ * the next life detect time that CLOCK_BOOTTIME misses meanwhile.
  */
 static void leave (struct service *sv)
 {

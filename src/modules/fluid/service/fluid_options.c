@@ -27,8 +27,8 @@ static int get_epoch (idt_t *h, struct fluid_options *o, idt_error_t *errp)
     return 0;
 }
 
-/* Make the incarnation from the broker's UUID. Its last group is random, because the module may be loaded several times
- * in one broker.
+/* Make the incarnation from the broker's UUID. The last group of the incarnation is random, because the module may be
+ * loaded several times in one broker.
  */
 static int name_incarnation (struct fluid_options *o, const char *uuid)
 {
@@ -167,7 +167,9 @@ int fluid_options_epoch (const struct fluid_options *o, const struct horizon_sto
 
 /* --- recovery ----------------------------------------------------------------------------------- */
 
-/* Parse a date, or an id in any form. '*horizon_ms' is the first millisecond in which no id was made. */
+/* Parse a date, or an id in any form. '*horizon_ms' gets the date, or the millisecond after the id's, as a time since
+ * the epoch.
+ */
 static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms, idt_error_t *errp)
 {
     int64_t unix_ms;
@@ -182,7 +184,7 @@ static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms,
     return 0;
 }
 
-/* Refuse a date far ahead of the clock: a mistyped year would put the instance years ahead permanently. */
+/* Refuse a horizon far ahead of the clock, because a mistyped year would put the instance years ahead permanently. */
 static int check_ahead (const struct fluid_options *o, int64_t wall_ms, int64_t horizon_ms, idt_error_t *errp)
 {
     char wall[DATE_SIZE], horizon[DATE_SIZE];
@@ -212,7 +214,7 @@ int fluid_options_record (const struct fluid_options *o, const struct horizon_st
     if (record->horizon_ms >= horizon_ms)
         return 0;
     record->horizon_ms = horizon_ms;
-    if (content->is_new) /* the leases of the lost file are unknown: assume the present length */
+    if (content->is_new) /* the length of leases in the lost file is unknown: assume the present one */
         record->settle_ms = 2 * o->node.lease_ms;
     return 0;
 }

@@ -6,7 +6,7 @@
  *   fluid.max-generators   ranks below this number own a generator, 1 ... 16384    16368 (the last 16 are kept free)
  *   fluid.lanes            generators of each rank: rank, rank + size, ..., all below max-generators    1
  *   fluid.lease            length of a lease, 100ms ... 1h                  60s
- *   fluid.max-backlog      longest time of generation that a request may wait for  2s
+ *   fluid.max-backlog      a client is refused if its ids would take longer than this to make    2s
  *   fluid.max-waiting      how many requests of clients may wait            8192
  *   fluid.forward-timeout  a request that no rank can serve fails after this time  5s
  *   fluid.share            ranks without a generator borrow from their parent: auto (by need); 16, 32 ... 512 (always,
@@ -18,8 +18,8 @@
  *   fluid.epoch            date that the time of ids counts from            the first start of the instance
  *   fluid.recover-horizon  a date, or an id, above all ids that were made: a damaged or lost file in statedir is
  *                          replaced by one with that horizon                none
- *   fluid.max-jump         rank 0 refuses to start if the wall clock is further ahead than this of all ids that
- *                          were made, or before the epoch; 0: accepts any clock    400d
+ *   fluid.max-jump         rank 0 refuses to start if the wall clock is before the epoch, or more than this ahead of
+ *                          all ids that were made; 0: rank 0 accepts any clock    400d
  */
 #ifndef FLUID_FLUID_OPTIONS_H
 #define FLUID_FLUID_OPTIONS_H
@@ -46,16 +46,16 @@ struct fluid_options {
  */
 int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp);
 
-/* Determine the epoch at rank 0: the epoch of 'content', or for a new instance fluid.epoch, or now. Returns 0 with
- * '*epoch_ms' set, or -1 with errno set and a sentence in 'errp':
+/* Determine the epoch at rank 0. It is the epoch of 'content'. For a new instance it is fluid.epoch or, if that is not
+ * set, now. Returns 0 with '*epoch_ms' set, or -1 with errno set and a sentence in 'errp':
  *   EINVAL  fluid.epoch differs from the stored epoch, or the wall clock is before the epoch of a new instance
  *   ERANGE  the wall clock is before the stored epoch, or further ahead of the stored horizon than fluid.max-jump
  */
 int fluid_options_epoch (const struct fluid_options *o, const struct horizon_store_content *content, int64_t wall_ms,
                          int64_t *epoch_ms, idt_error_t *errp);
 
-/* Determine the record to start with at rank 0: the record of 'content', raised to fluid.recover-horizon. Returns 0
- * with '*record' set, or -1 with errno EINVAL and a sentence in 'errp'.
+/* Determine the record with which rank 0 starts. It is the record of 'content', with a horizon of at least
+ * fluid.recover-horizon. Returns 0 with '*record' set, or -1 with errno EINVAL and a sentence in 'errp'.
  */
 int fluid_options_record (const struct fluid_options *o, const struct horizon_store_content *content, int64_t wall_ms,
                           int64_t epoch_ms, struct lease_record *record, idt_error_t *errp);

@@ -4,14 +4,14 @@
 /* horizon_store.c - the durable horizon and epoch
  *
  * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms
- * (this column is added to a file of an earlier version). It is valid if and only if (1) it is a whole database of this
- * kind and version (libsqlite), (2) the row exists, (3) seal is what seal () computes from the other columns and (4) 0
- * <= horizon_ms <= 2^40. Table and row are made in one transaction.
+ * (rank 0 adds this column to a file of an earlier version). The file is valid if and only if (1) it is a whole
+ * database of this kind and version (libsqlite), (2) the row exists, (3) seal is what seal () computes from the other
+ * columns and (4) 0 <= horizon_ms <= 2^40. Table and row are made in one transaction.
  *
  * An outdated horizon must never be accepted. So the file has a rollback journal and no write-ahead log (database.c),
  * and the seal detects damage that leaves the database whole. A mix of pages of an old and of a new commit does no
- * harm: a commit changes one row in one page, and a page of which half was written has no valid seal. The lock of the
- * database keeps two rank 0s from running on one statedir (the rule ONE_ROOT of doc/model/lease.pml).
+ * harm, because a commit changes one row in one page, and a page of which half was written has no valid seal. The lock
+ * of the database keeps two rank 0s from running on one statedir (the rule ONE_ROOT of doc/model/lease.pml).
  *
  * The database belongs to the worker's thread while a write is under way, and to the reactor's thread at all other
  * times.
@@ -47,8 +47,8 @@ struct horizon_store {
     struct lease_record record; /* being written */
 };
 
-/* Return a checksum of 63 bits, because SQLite's integers are signed. With 'ahead_ms' 0 it is the seal of an earlier
- * version, which had no such column.
+/* Return a checksum of 63 bits, because SQLite's integers are signed. If 'ahead_ms' is 0, the checksum equals the seal
+ * of an earlier version, which had no column 'ahead_ms'.
  */
 static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
 {
@@ -250,8 +250,8 @@ static int move (const char *dir, const char *to, const char *suffix)
     return rename (from, path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* The database is renamed first: without its journal, or without the write-ahead log of an earlier version, it could be
- * taken for a valid one.
+/* The database is renamed first, before its journal and its log. A database without its journal, or without the
+ * write-ahead log of an earlier version, could be taken for a valid one.
  */
 int horizon_store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp)
 {

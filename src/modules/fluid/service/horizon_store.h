@@ -27,7 +27,7 @@ struct horizon_store_content {
 
 /* Open the file in folder 'dir', or create it. 'holder' names the caller in the messages of other brokers, as "broker
  * UUID, process 17 on HOST". Blocks. Returns NULL with errno set and 'errp' filled:
- *   EBUSY    another broker has it open; the text names that broker
+ *   EBUSY    another broker has the file open; the text names that broker
  *   EBADMSG  the file is damaged, or was not made by idtree
  *   STATE_REFUSED  the file existed once and is now missing, or it belongs to another instance
  *   others   as database_open (): EPERM, ENOENT, or from the system (EACCES, EROFS, ENOSPC, ...)
@@ -59,8 +59,8 @@ int horizon_store_fd (const struct horizon_store *st);
  */
 int horizon_store_result (struct horizon_store *st, uint64_t *horizon_ms, idt_error_t *errp);
 
-/* Wait for the thread, store 'last' (NULL: nothing), and close. Blocks. Frees 'st' in all cases. Returns 0, or -1 with
- * errno set and 'errp' filled if 'last' was not stored; then the record that was stored before remains valid.
+/* Wait for the thread, store 'last' (NULL: nothing), and close. Blocks. Frees 'st' in all cases. Returns 0. If 'last'
+ * was not stored, it returns -1 with errno set and 'errp' filled, and the record that was stored before remains valid.
  */
 int horizon_store_close (struct horizon_store *st, const struct lease_record *last, idt_error_t *errp);
 

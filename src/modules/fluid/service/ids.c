@@ -17,14 +17,15 @@
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
-/* True for a forward of another broker. Other modules of this broker (IDT_ROLE_LOCAL) count as clients. */
+/* Whether the request is a forward of another broker. Other modules of this broker (IDT_ROLE_LOCAL) count as clients.
+ */
 static bool is_broker_request (const idt_msg_t *msg)
 {
     return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
 }
 
-/* The requester by which the node takes turns: the connection, if it is the instance owner's or a child's; otherwise
- * the user, over all of that user's connections.
+/* The name of the requester that takes turns in the node. If the request is the instance owner's or a child's, it is
+ * the connection. Otherwise it is the user, for all of the user's connections.
  */
 static const char *requester_of (const idt_msg_t *msg, uint64_t user, char buf[REQUESTER_SIZE])
 {
@@ -174,7 +175,7 @@ void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     service_set_timer (sv);
 }
 
-/* A child withdraws its forward. It is answered nevertheless, so that the brokers on the route forget it. */
+/* A child withdraws its forward. The forward is answered nevertheless, so that the brokers on its route forget it. */
 static bool canceled_cb (void *cookie, void *arg)
 {
     struct canceling *canceling = arg;
@@ -228,8 +229,8 @@ static int keep (struct service *sv, idt_future_t *f, uint32_t tag, idt_future_f
     return 0;
 }
 
-/* The answer to a forward that was sent as fluid.trace. A parent of an earlier version answers ENOSYS; the node gets
- * EAGAIN, and forwards again, then without a trace.
+/* The answer to a forward that was sent as fluid.trace. A parent of an earlier version answers ENOSYS. In that case the
+ * node gets EAGAIN, and forwards the requests again, without a trace.
  */
 static void traced_cb (idt_future_t *f, void *arg)
 {

@@ -100,7 +100,7 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     return o;
 }
 
-/* The parent has answered: take over from it what this rank does not know. */
+/* The parent has answered. Take over from its answer what this rank does not know. */
 static void above_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -157,7 +157,7 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "borrowed", s->borrowed },
         { "lent", s->lent },
         { "share_messages", s->share_messages },
-        { "lease_messages", s->lease_messages + lease_requests }, /* sent to the parent; at rank 0 received */
+        { "lease_messages", s->lease_messages + lease_requests }, /* sent to the parent, or received at rank 0 */
         { "stores", root->stores },
         { "store_failures", root->store_failures },
     };
@@ -192,8 +192,8 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- what a rank reports to be summed up: fluid.metrics (libmetrics/metrics.h) ------------------- */
 
-/* The state of the rank. For a borrowing rank the generator is a state, too: the reduction forms a set of ranks for
- * each lender.
+/* Put the state of the rank. For a borrowing rank put the generator that it borrows, too, so that the reduction forms a
+ * set of ranks for each lender.
  */
 static void put_states (struct service *sv, const struct node_status *s, struct metrics *m)
 {

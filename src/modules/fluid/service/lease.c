@@ -13,8 +13,8 @@
 
 /* --- from children --------------------------------------------------------------------------------------- */
 
-/* Check that a child requests and returns only generators of itself and of its descendants, also in a request that
- * combines its children's requests. Rank r owns generator r.
+/* Check that a child requests and returns only its own generator and those of its descendants. A request may combine
+ * requests of the child's own children. Rank r owns generator r.
  */
 static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
 {
@@ -140,7 +140,7 @@ void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- fluid.share: requests of children for subleases, and the node's requests to the parent ------ */
 
-#define ANSWER_MS 30000 /* a later answer is not awaited */
+#define ANSWER_MS 30000 /* the longest wait for an answer */
 
 /* --- from children --------------------------------------------------------------------------------------- */
 
@@ -159,8 +159,8 @@ static void answer_share (struct service *sv, const idt_msg_t *msg, const struct
         module_respond_object (sv->h, msg, wire_pack_share (n > 0 ? &share : NULL, retry_ms));
 }
 
-/* A request cannot change the subleases of other ranks: the lender identifies a sublease by its rank, and the rank is
- * checked here.
+/* A request cannot change the subleases of other ranks, because the lender identifies a sublease by its borrower's
+ * rank, and that rank is checked here.
  */
 void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {

@@ -57,7 +57,7 @@ static void drop_page (struct page_door *d)
     }
 }
 
-/* Make memory that no process can shrink, so the broker cannot get SIGBUS. NULL with errno set. */
+/* Make memory that no process can shrink, so that the broker cannot get SIGBUS. Returns NULL with errno set. */
 static struct page *make_memory (int *memory)
 {
     if ((*memory = memfd_create ("idtree-page", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0
@@ -121,15 +121,16 @@ void page_door_publish (struct page_door *d)
     d->deaf = false;
     if (!d->page)
         return;
-    uint64_t monotonic_us = clock_us (
-        CLOCK_MONOTONIC); /* read first: a delay between the two clocks only shortens the time */
+    uint64_t monotonic_us = clock_us (CLOCK_MONOTONIC); /* first, so that a delay in between only shortens the time */
     if (!node_page_publish (d->service->node, clock_us (CLOCK_BOOTTIME), monotonic_us))
         drop_page (d);
 }
 
 /* --- connections ------------------------------------------------------------------------------------ */
 
-/* Send one message: an errno; if it is 0, with the clocks and the descriptors of the page (page_client.h). */
+/* Send one message with an errno. If the errno is 0, the message also has the clocks and the descriptors of the page
+ * (page_client.h).
+ */
 static void give (int fd, const int memory[CALL_FDS], int errnum)
 {
     const size_t size = CALL_FDS * sizeof (memory[0]);
@@ -165,7 +166,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     int fd = accept4 (d->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE) { /* the connection stays pending: no busy loop */
+        if (errno == EMFILE || errno == ENFILE) { /* stop, because the connection stays pending: a busy loop */
             idt_watcher_stop (w);
             d->deaf = true;
         }
@@ -191,8 +192,8 @@ static const char *own_path (idt_t *h)
     return uri + strlen (SCHEME);
 }
 
-/* With 'all', give the socket the group and the permissions of the broker's socket. Otherwise only the instance owner
- * may connect.
+/* If 'all' is set, give the socket the group and the permissions of the broker's socket. Otherwise only the instance
+ * owner may connect.
  */
 static int permit (const struct page_door *d, const char *local, bool all, idt_error_t *errp)
 {

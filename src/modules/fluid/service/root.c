@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - the adapter of the authority at rank 0: its disk, the wall clock that its time is slewed to, its children
+/* root.c - the adapter of the authority at rank 0: the disk, the wall clock to which the authority slews its time, the
+ * children
  *
- * Each call into the authority is followed by node_tick (), in which the node beside it takes over what changed.
+ * Each call into the authority is followed by node_tick (). In it the node of rank 0 takes over what the call changed
+ * in the authority.
  *
- * The reactor waits for the disk at the start and at the end only. In between the thread of the store does.
+ * The reactor waits for the disk only at the start and at the end. At other times only the thread of the store waits
+ * for the disk.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +27,7 @@
 
 #define WALL_PERIOD_MS 1000
 
-/* Follows each call into the authority. */
+/* Must follow each call into the authority. */
 static void go_on (struct service *sv, uint64_t now_us)
 {
     node_tick (sv->node, now_us);
@@ -144,7 +147,7 @@ static const struct authority_ops authority_ops = { horizon_store_cb, positions_
 
 /* --- start and end ------------------------------------------------------------------------------------------------ */
 
-/* fluid.recover-horizon was given and the file is damaged: rename it and create a new one. */
+/* Rename the damaged file and create a new one, because fluid.recover-horizon was given. */
 static struct horizon_store *recover_store (struct service *sv, const char *holder,
                                             struct horizon_store_content *content, idt_error_t *errp)
 {
@@ -191,7 +194,7 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
 }
 
 /* Log what is needed to recover the instance if its state is lost. If this life continues with the leases of the
- * previous one, the horizon is already ahead of the time.
+ * previous life, the logged horizon is already ahead of the time.
  */
 static void log_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us)
 {
@@ -220,7 +223,7 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
         return -1;
     uint64_t now_us = service_look (sv, &start.off_us, &start.sure_us);
-    start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* again: opening the store took time */
+    start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* read again, because opening the store took time */
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start the authority: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);

@@ -22,8 +22,8 @@
 
 #define MAX_READINGS 10 /* attempts to read all clocks without an interruption */
 
-/* Read all clocks. Returns false if this took a quarter of CLOCK_CHECK_GRAIN_US or more: the thread was interrupted
- * between two of them.
+/* Read all clocks. Returns false if this took a quarter of CLOCK_CHECK_GRAIN_US or more, because the thread was then
+ * interrupted between two readings.
  */
 static bool read_together (const struct service *sv, struct clock_check_reading *r)
 {
@@ -34,7 +34,9 @@ static bool read_together (const struct service *sv, struct clock_check_reading 
     return clock_us (CLOCK_BOOTTIME) - r->boot_us < CLOCK_CHECK_GRAIN_US / 4;
 }
 
-/* Readings that were interrupted are not compared. A later call detects the time that a clock missed. */
+/* If all attempts to read the clocks were interrupted, the clocks are not compared. A later call then detects the time
+ * that a clock missed.
+ */
 uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us)
 {
     struct clock_check_reading now;
@@ -61,9 +63,9 @@ uint64_t service_now_us (struct service *sv)
     return now_us;
 }
 
-/* The timer is only ever moved to an earlier time; if the deadline has moved to a later one, the timer fires too early.
- * Each request that waits sets a deadline, and few are reached, so this saves most of the system calls. clock_moment ()
- * rounds the time, so that the ranks of a process wake up together.
+/* The timer is only ever moved to an earlier time. If the deadline has moved to a later time, the timer fires too
+ * early, which is harmless. Each request that waits sets a deadline, but few deadlines are reached, so this saves most
+ * of the system calls. clock_moment () rounds the time, so that the ranks of a process wake up together.
  */
 void service_set_timer (struct service *sv)
 {
@@ -96,13 +98,13 @@ int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error
 
 /* --- each rank but rank 0 writes down what is needed to recover an instance whose rank 0 lost its state --- */
 
-/* Rank 0 grants nothing above its stored horizon, which is at most two leases ahead of its time. A rank requested its
- * last lease while rank 0 was alive, so rank 0 lived at most one lease longer. Therefore no rank made an id later than
- * two leases after the end of this rank's last lease, and that time is written.
+/* Rank 0 grants nothing above its stored horizon, which is at most two leases ahead of its time. A rank renews its
+ * lease as long as rank 0 is alive, so rank 0 did not live longer than until the end of this rank's last lease.
+ * Therefore no rank made an id later than two leases after the end of this rank's last lease, and that time is written.
  *
  * A thread writes the file and ends after the write, so a disk that hangs blocks only this thread. A lease that arrives
- * during a write is not written; the next lease follows soon. At the end of the module a thread that takes too long is
- * abandoned; it uses only its own memory.
+ * during a write is not written, because the next lease follows soon. At the end of the module a thread that takes too
+ * long is abandoned. That is harmless, because the thread uses only its own memory.
  */
 
 #define END_MS 1000 /* how long the end of the module waits for the disk */

@@ -58,19 +58,19 @@
  *      "span": s, "parent": s,      16 hexadecimal digits each
  *      "start_us": "DECIMAL",       arrival, CLOCK_REALTIME of that host, Unix microseconds
  *      "took_us": n,                from the arrival to the answer
- *      "up_us": n,                  of that, how long a part of the request was under way to the parent
+ *      "up_us": n,                  of took_us: how long a part of it was under way to the parent
  *      "waited_for": s,             why it waited before: "" it did not; "turn" earlier requests, or the next
  *                                   millisecond; "lease" a lease; "forward" the answer to an earlier forward;
  *                                   "parent" a parent that is connected
  *      "forwards": n,               requests to the parent that contained a part of this one
- *      "combined": n,               requests in the largest of these, with this one; 0: none was forwarded
+ *      "combined": n,               requests in the largest of these, including this one; 0: not forwarded
  *      "ids": n, "ids_from_above": n}
  *
- * Requests that were forwarded together share the hops of the ancestors; in each answer the parent span there is the
- * requester's own span.
+ * Requests that were forwarded together share the hops of the ancestors. In the answer to each of these requests, the
+ * first of these hops has the request's own span as its parent.
  */
 
-#define TRACE_HOPS 64 /* in an answer; further hops are left out */
+#define TRACE_HOPS 64 /* the most hops of an answer; further hops are left out */
 #define TRACE_ID_LEN 32
 #define TRACE_SPAN_LEN 16
 #define TRACE_PARENT_SIZE 56 /* "00-TRACE-SPAN-01" with its NUL */
@@ -83,8 +83,8 @@ struct trace_wish {
 
 struct traced;
 
-/* All zero initially, except 'quota' (quota_init ()). Traced requests of guests beyond QUOTA_TRACES are refused.
- * Requests of the instance owner and of brokers beyond it are served without a trace.
+/* All zero initially, except 'quota' (quota_init ()). When the quota QUOTA_TRACES is used up, traced requests of guests
+ * are refused. Those of the instance owner and of brokers are then served without a trace.
  */
 struct traces {
     LIST_HEAD (, traced) list;
@@ -140,13 +140,14 @@ struct service {
 
 /* --- time: service.c ---------------------------------------------------------------------------------- */
 
-/* Return CLOCK_BOOTTIME in microseconds, for each call into the node. The clock is compared with the host's other
- * clocks. If it missed time or jumped (struct clock_check), the node, or at rank 0 the authority, is notified first.
+/* Return CLOCK_BOOTTIME in microseconds; each call into the node needs this time. The function compares the clock with
+ * the host's other clocks. If the clock missed time or jumped (struct clock_check), it first notifies the node, or at
+ * rank 0 the authority.
  */
 uint64_t service_now_us (struct service *sv);
 
-/* The same for the start of rank 0, before the authority exists: '*off_us' and '*sure_us' are what the caller passes to
- * the authority.
+/* Like service_now_us (), but notifies neither the node nor the authority. It is for the start of rank 0, before the
+ * authority exists: the caller passes '*off_us' and '*sure_us' to authority_create ().
  */
 uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us);
 
@@ -167,16 +168,16 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* service_remember (): a lease was granted; write the instance to the statedir, if there is one. service_forget (): at
- * the end of the module, wait at most one second for the write under way.
+/* service_remember () is called when a lease was granted. It writes the instance to the statedir, if there is one.
+ * service_forget () is called at the end of the module. It waits at most one second for the write under way.
  */
 void service_remember (struct service *sv, const struct lease_answer *answer);
 void service_forget (struct service *sv);
 
 /* --- the rank that a request names: service.c -------------------------------------------------------------- */
 
-/* Check that a request about 'rank' came from that rank or from an ancestor of it. The child connection that the
- * request came over decides. A request of this broker itself is refused. Returns 0, or -1 with errno EPERM and a
+/* Check that a request about 'rank' came from that rank or from an ancestor of it. The child connection over which the
+ * request came decides that. A request of this broker itself is refused. Returns 0, or -1 with errno EPERM and a
  * sentence in 'errp'.
  */
 int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp);
@@ -200,7 +201,7 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
 /* --- requests for ids: ids.c ---------------------------------------------------------------------------- */
 
-/* Pass a request for ids to the node; the request gets its answer now or later. With 'wish' not NULL the request is
+/* Pass a request for ids to the node. The request gets its answer now or later. If 'wish' is not NULL, the request is
  * traced.
  */
 void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after,
@@ -208,8 +209,9 @@ void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, flui
 
 /* --- traced requests: trace.c ----------------------------------------------------------------------------- */
 
-/* Start to record what happens to a request. Returns 1: recorded; 0: not recorded, and the request is served without;
- * -1 with errno EAGAIN and 'errp' filled: the user has as many traced requests as QUOTA_TRACES allows.
+/* Start to record what happens to a request. Returns 1 if the request is recorded, or 0 if it is not recorded and is
+ * served without a trace. Returns -1 with errno EAGAIN and 'errp' filled if the user has as many traced requests as
+ * QUOTA_TRACES allows.
  */
 int service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us,
                          idt_error_t *errp);
@@ -219,22 +221,24 @@ void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct
 void service_trace_forget (struct service *sv, const idt_msg_t *msg); /* no-op if not traced */
 
 /* Send forward 'tag' to the parent as fluid.trace, under the trace of one of its requests. Returns NULL with errno set:
- * ENOENT if none of its requests is traced, or if the parent does not know fluid.trace.
+ * ENOENT if no request of the forward is traced, or if the parent does not know fluid.trace.
  */
 idt_future_t *service_trace_up (struct service *sv, uint32_t tag, uint32_t count, fluid_t after);
 
-/* Read the answer to service_trace_up (). Its hops are added to every traced request of the forward. Returns the runs,
- * as wire_get_runs (); NULL with errno set: ENOSYS if the parent does not know fluid.trace.
+/* Read the answer to service_trace_up (). Its hops are added to every traced request of the forward. Returns the runs
+ * as wire_get_runs () does, but always in an array that the caller frees. Returns NULL with errno set if it fails:
+ * ENOSYS if the parent does not know fluid.trace.
  */
 struct id_run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n);
 
-/* A forward that was sent without a trace has ended, 'came' with ids or without. */
+/* Report that a forward that was sent without a trace has ended. 'came' says whether the parent has answered with ids.
+ */
 void service_trace_ended (struct service *sv, uint32_t tag, bool came);
 
 /* --- the watermark: watermark.c ---------------------------------------------------------------------- */
 
-/* At rank 0: read the watermark and note when it advances. It is read each second, so that a request can report for how
- * long it has not advanced. Returns false if the authority cannot determine a watermark.
+/* At rank 0: read the watermark and note when it advances. The watermark is read each second, so that an answer can
+ * report for how long it has not advanced. Returns false if the authority cannot determine a watermark.
  */
 bool service_watermark_look (struct service *sv, uint64_t now_us);
 
@@ -245,11 +249,13 @@ void service_watermark_stop (struct service *sv);  /* at the end of the module: 
 
 /* Open the store and start the authority beside the node. Blocks on the disk. 'past' (of 'size' bytes) is what
  * service_leave_root () returned in the previous life, or NULL. Returns 0, or -1 with errno set and a sentence in
- * 'errp'; the caller calls service_stop_root () in both cases.
+ * 'errp'; the caller must call service_stop_root () in both cases.
  */
 int service_start_root (struct service *sv, const void *past, size_t size, idt_error_t *errp);
 
-/* After the node has stopped: close the authority, store its last record, and close the store. Blocks on the disk. */
+/* Close the authority, store its last record, and close the store. Must be called after the node has stopped. Blocks on
+ * the disk.
+ */
 void service_stop_root (struct service *sv);
 
 /* Return the authority's handover for the next life on this broker, to be freed by the caller, and its size in '*size';
@@ -260,7 +266,8 @@ void *service_leave_root (const struct service *sv, size_t *size);
 /* Answer a child's request for leases. */
 void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struct lease_request *req);
 
-/* Describe what keeps rank 0 from granting leases, or soon will; "good" if nothing does. */
+/* Describe what keeps rank 0 from granting leases, or will soon keep it from that. The text is "good" if nothing does.
+ */
 void service_describe_store (const struct service *sv, const struct authority_status *status, char *buf, size_t size);
 
 /* --- a rank gives processes of its host the page by which they make ids themselves (doc/design/page.md) --- */
@@ -269,8 +276,8 @@ void service_describe_store (const struct service *sv, const struct authority_st
  * request.
  */
 
-/* Listen, if fluid.attach allows it. Returns 0, with '*door' NULL if this rank offers no page, or -1 with errno set and
- * a sentence in 'errp'.
+/* Listen, if fluid.attach allows it. Returns 0, or -1 with errno set and a sentence in 'errp'. If this rank offers no
+ * page, the function returns 0 and '*door' is NULL.
  */
 int page_door_open (struct service *sv, struct page_door **door, idt_error_t *errp);
 

@@ -11,8 +11,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Each broker asks once, and a process may host thousands of brokers. In a virtual machine CPUID stops the processor
- * for tens of microseconds; glibc 2.33 and later remembers its result, so the result is taken from there.
+/* Each broker needs this answer once, and a process may host thousands of brokers. In a virtual machine CPUID stops the
+ * processor for tens of microseconds. glibc 2.33 and later remembers the result of CPUID, so the result is taken from
+ * glibc if possible.
  */
 #if defined(__has_include)
 #if __has_include(<sys/platform/x86.h>)

@@ -3,8 +3,9 @@
 
 /* trace.c - traced requests for ids: what this rank did for them, and the hops that its ancestors reported
  *
- * The node knows only that a request is traced, and its cookie, and reports which requests are forwarded together.
- * Everything else is kept here until the answer, so requests without a trace need no memory and no time for it.
+ * The node knows only the cookie of a traced request, and that it is traced. It reports which requests are forwarded
+ * together. Everything else about a trace is kept here until the answer, so requests without a trace need no memory and
+ * no time for tracing.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,15 +32,15 @@ struct traced {
     enum node_state came;           /* the node's state at the arrival */
     uint64_t came_us;
     uint64_t came_unix_us;
-    uint64_t sent_us; /* when the forward under way was sent; 0: none */
+    uint64_t sent_us; /* when the forward under way was sent; 0: no forward is under way */
     uint32_t tag;     /* of that forward */
     uint32_t asked;
     uint64_t up_us;
     uint32_t forwards;
     uint32_t combined;
     uint32_t from_above;
-    bool waits;    /* it was not answered immediately */
-    bool queued;   /* nor forwarded immediately */
+    bool waits;    /* the request was not answered immediately */
+    bool queued;   /* nor was it forwarded immediately */
     json_t *above; /* hops of the ancestors, or NULL */
 };
 
@@ -120,8 +121,8 @@ static enum node_state state_at (struct service *sv, uint64_t now_us)
     return status.state;
 }
 
-/* Whether a request is served without a trace when the quota is used up. A broker forwards requests of many users,
- * whose quotas it has checked itself.
+/* Whether a request is served without a trace if no trace can be begun. A broker forwards requests of many users, and
+ * has checked the quotas of these users itself.
  */
 static bool may_go_without (struct idt_cred user)
 {
@@ -281,7 +282,7 @@ idt_future_t *service_trace_up (struct service *sv, uint32_t tag, uint32_t count
                          "after", text, "traceparent", parent);
 }
 
-/* Copy the hops of the forward's answer to 't', with its own span as the parent of the first. */
+/* Copy the hops of the forward's answer to 't'. The first hop gets the span of 't' as its parent. */
 static void add_above (struct traced *t, const json_t *hops)
 {
     size_t i;
@@ -319,7 +320,9 @@ void service_trace_ended (struct service *sv, uint32_t tag, bool came)
     ended (sv, tag, came, NULL);
 }
 
-/* Read runs from JSON. Returns them as wire_get_runs (). */
+/* Read runs from JSON. Returns an array that the caller frees, and its length in '*n'. Returns NULL with errno EPROTO
+ * or ENOMEM.
+ */
 static struct id_run *read_runs (const json_t *runs, size_t *n)
 {
     struct id_run *run;

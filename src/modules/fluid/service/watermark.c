@@ -3,8 +3,8 @@
 
 /* watermark.c - fluid.position, on its way to rank 0, and fluid.watermark, which rank 0 answers
  *
- * A rank has at most one fluid.watermark request to its parent under way; the answer is sent to all requesters that
- * arrived meanwhile.
+ * A rank has at most one fluid.watermark request to its parent under way. Its answer goes to all requesters that
+ * arrived before the answer.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 
 /* --- positions ------------------------------------------------------------------------------------------- */
 
-/* A report cannot change the reports or subleases of other ranks: both are identified by rank, and the rank is checked
- * here.
+/* A report cannot change the reports or subleases of other ranks, because both are identified by rank, and the rank is
+ * checked here.
  */
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -59,9 +59,10 @@ bool service_watermark_look (struct service *sv, uint64_t now_us)
     return true;
 }
 
-/* The watermark as a time, and as the lowest id that may still be made: all ids below it are final. At the end of the
- * range of timestamps no further id can follow, and "id" is the last possible id. "behind_ms" is time of ids, which
- * runs ahead of the clock after a crash; "still_ms" is measured with CLOCK_MONOTONIC.
+/* Describe the watermark as a time and as an id. "id" is the lowest id that may still be made, so all ids below it are
+ * final. At the end of the range of timestamps no further id can be made, and "id" is the last possible id. "behind_ms"
+ * is measured in the time of ids, which runs ahead of the clock after a crash. "still_ms" is measured with
+ * CLOCK_MONOTONIC.
  */
 static json_t *make_watermark (struct service *sv, uint64_t now_us)
 {

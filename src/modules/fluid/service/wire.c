@@ -285,7 +285,8 @@ int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_erro
     return 0;
 }
 
-/* The length of rank 0's leases is optional. The times are optional, too, but must be complete. */
+/* Read the times, and the length of rank 0's leases. All are optional, but an answer with time_us must have bound_us.
+ */
 static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp)
 {
     const char *received = NULL, *sent = NULL, *bound = "", *lease = NULL;

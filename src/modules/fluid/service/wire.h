@@ -3,8 +3,8 @@
 
 /* wire.h - payloads of the fluid service (protocol.md section 5)
  *
- * Payloads may come from untrusted senders. Each function that decodes one fails with EPROTO, and with a text that
- * names the fault if it has an 'errp', if anything in it is malformed.
+ * Payloads may come from untrusted senders. If anything in a payload is malformed, the function that decodes the
+ * payload fails with EPROTO. If the function has an 'errp', it writes a text there that names the fault.
  */
 #ifndef FLUID_WIRE_H
 #define FLUID_WIRE_H
@@ -31,8 +31,8 @@ json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: ENOMEM
 /* Read a request. Returns 0, or -1 with errno EPROTO and 'errp' filled. */
 int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp);
 
-/* Read runs. Returns an array, and its length in '*n': 'small' if its 'room' entries suffice, otherwise an array that
- * the caller frees. On failure returns NULL with errno EPROTO or ENOMEM.
+/* Read runs. Returns an array, and its length in '*n': the array is 'small' if its 'room' entries suffice; otherwise
+ * the caller frees the array. On failure returns NULL with errno EPROTO or ENOMEM.
  */
 struct id_run *wire_get_runs (const void *data, size_t size, struct id_run *small, size_t room, size_t *n);
 
