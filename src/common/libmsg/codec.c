@@ -100,11 +100,11 @@ uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg)
     return msg_put_tail (p, msg);
 }
 
-/* Maximum size of all bytes before a payload. */
+/* Maximum number of bytes before a payload. */
 #define HEAD_MAX (IDT_MSG_MAX_ROUTES * (1 + IDT_MSG_UUID_LEN) + 1 + 5 + IDT_MSG_MAX_TOPIC + 5)
 
-/* Copy the bytes that a slice and 'bytes' have in common. The slice has 'size' bytes from byte 'from' of the whole on;
- * 'bytes' has 'n' bytes and begins at byte 'at' of the whole.
+/* Copy to 'p' the bytes that a slice and 'bytes' have in common. The slice has 'size' bytes, from byte 'from' of the
+ * whole message on. 'bytes' has 'n' bytes and begins at byte 'at' of the whole message.
  */
 static void put_common (uint8_t *p, size_t from, size_t size, const void *bytes, size_t at, size_t n)
 {
@@ -138,13 +138,13 @@ ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* The unread bytes, without the header, which is read first. */
+/* The bytes that are not read yet, without the header, which is read first. */
 struct part_cursor {
     uint8_t *p;
     uint8_t *end;
 };
 
-/* Take the next part: '*data' and '*size'. False: no part is left, or it is incomplete. */
+/* Take the next part: set '*data' and '*size'. Returns false if no part is left, or if it is incomplete. */
 static bool take (struct part_cursor *c, uint8_t **data, size_t *size)
 {
     uint8_t *p = c->p;
@@ -224,7 +224,9 @@ static const char *read_payload (struct idt_msg *msg, struct part_cursor *c)
     return NULL;
 }
 
-/* Put NULs where the sizes of the next parts were, which are no longer needed. */
+/* Put NULs behind the routes and the topic. The bytes there were the sizes of the next parts, which are no longer
+ * needed.
+ */
 static void terminate_strings (struct idt_msg *msg)
 {
     for (unsigned i = 0; i < msg->route_count; i++)
@@ -246,7 +248,7 @@ const char *msg_parse (struct idt_msg *msg, size_t size)
         return "last part is not a header of 20 bytes";
     if ((why = read_header (msg, c.end + 1)))
         return why;
-    msg->routes = (struct msg_route *)(bytes + 1); /* after the size byte, see message.h */
+    msg->routes = (struct msg_route *)(bytes + 1); /* after the size byte of the first route: see message.h */
     if ((msg->flags & IDT_MSGFLAG_ROUTE) && (why = read_routes (msg, &c)))
         return why;
     if ((msg->flags & IDT_MSGFLAG_TOPIC) && (why = read_topic (msg, &c)))

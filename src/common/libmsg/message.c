@@ -21,8 +21,8 @@
 struct msg_pool {
     size_t users; /* atomic: blocks in use, and the owner */
     bool busy;    /* atomic: a thread uses the members below */
-    size_t bytes; /* of unused blocks that are kept */
-    void *first;  /* the list of unused blocks; each begins with the address of the next */
+    size_t bytes; /* bytes of the unused blocks that are kept */
+    void *first;  /* list of the unused blocks; each begins with the address of the next */
 };
 
 static bool enter (struct msg_pool *pool)
@@ -58,7 +58,7 @@ static void *take (struct msg_pool *pool)
     return block;
 }
 
-/* A block of MSG_POOL_BLOCK bytes. NULL with errno ENOMEM. */
+/* Take a block of MSG_POOL_BLOCK bytes. NULL with errno ENOMEM. */
 static void *pool_get (struct msg_pool *pool)
 {
     void *block = take (pool);
@@ -143,7 +143,7 @@ struct idt_msg *msg_grow (struct idt_msg *msg, size_t size)
     return msg;
 }
 
-/* Memory inside the message's own allocation; NULL: not enough is left. */
+/* Take memory from the free space of the message's own allocation. NULL: not enough is left. */
 static void *take_space (struct idt_msg *msg, size_t size)
 {
     size_t skip = -(uintptr_t)msg->space % sizeof (uint64_t);
@@ -183,8 +183,8 @@ idt_msg_t *idt_msg_create (enum idt_msgtype type)
     return msg_create (NULL, type);
 }
 
-/* Make a new message with copies of the routes, the topic and 'payload_size' bytes of the payload in one allocation,
- * and 'space' further bytes.
+/* Make a message in one allocation: it contains copies of the routes, of the topic and of 'payload_size' bytes of the
+ * payload, and 'space' further bytes.
  */
 static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size, size_t space)
 {
@@ -420,8 +420,8 @@ void idt_msg_set_control (idt_msg_t *msg, uint32_t type, uint32_t status)
 
 /* --- routes --------------------------------------------------------------------------------- */
 
-/* Pushing writes to the slot before routes[0], popping moves past it. When no slot is left the stack moves to the end
- * of an allocation of twice its size.
+/* A push writes to the slot before routes[0]; a pop makes the next slot routes[0]. When no slot is left, the stack
+ * moves to the end of an allocation of twice its size.
  */
 
 unsigned idt_msg_route_count (const idt_msg_t *msg)
@@ -461,7 +461,7 @@ static int grow (struct idt_msg *msg)
 
 int idt_msg_route_push (idt_msg_t *msg, const char *uuid)
 {
-    struct msg_route route; /* a copy, since 'uuid' may be a route of this stack, which may move */
+    struct msg_route route; /* a copy, since 'uuid' may be a route of this stack, and the stack may move */
 
     if (strnlen (uuid, sizeof (route.uuid)) != IDT_MSG_UUID_LEN)
         return errset (EINVAL);
@@ -508,8 +508,8 @@ const char *idt_msg_topic (const idt_msg_t *msg)
     return msg->topic;
 }
 
-/* 'alloc' is the allocation to free with the topic; NULL: none. The caller copied the new topic before, since it may be
- * a part of the old one, which is freed here.
+/* Set the topic. 'alloc' is an allocation that is freed together with the topic; NULL: none. The old topic is freed
+ * here. The caller has copied the new topic before, since it may be a part of the old one.
  */
 static void replace_topic (struct idt_msg *msg, char *topic, size_t len, void *alloc)
 {
@@ -557,7 +557,9 @@ int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
     return 0;
 }
 
-/* A payload must not be freed while another holder of the message, such as ZeroMQ, may read it. */
+/* Set the payload. The message must have only one reference: the old payload must not be freed while another holder of
+ * the message, such as ZeroMQ, may read it.
+ */
 static void replace_payload (struct idt_msg *msg, void *payload, size_t size, void *alloc)
 {
     assert (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1);
@@ -571,7 +573,8 @@ static void replace_payload (struct idt_msg *msg, void *payload, size_t size, vo
         msg->flags &= ~IDT_MSGFLAG_PAYLOAD;
 }
 
-/* Memory for a payload; '*alloc' is the allocation to free with it; NULL: none. An empty payload has an address, too.
+/* Allocate a payload. '*alloc' is an allocation that must be freed together with it; NULL: none. An empty payload also
+ * has an address.
  */
 static void *payload_new (struct idt_msg *msg, size_t size, void **alloc)
 {

@@ -6,13 +6,13 @@
  * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of the rest, the message's parts
  * (codec.c).
  *
- * All work is linear in the bytes that pass. A buffer's unread bytes move to its start only if at least as many were
- * read before them; otherwise the buffer doubles. It grows with the bytes that have arrived, not with the size that a
- * frame claims to have.
+ * All work is linear in the number of bytes that pass. The unread bytes of a buffer move to its start only if at least
+ * as many bytes were read before them. Otherwise the buffer doubles. A buffer grows with the bytes that have arrived,
+ * not with the size that a frame claims to have.
  *
- * A frame that is longer than a buffer is read directly into the message that it will be; the kernel allocates that
- * memory only as bytes are written to it. A long payload is written directly from its message. So neither is ever
- * copied or accessed as a whole: one call reads or writes a limited number of bytes.
+ * A frame that is longer than a buffer is read directly into the memory of its message. The kernel allocates this
+ * memory only as bytes are written to it. A long payload is written directly from its message. So long frames and
+ * payloads are never copied or accessed as a whole: one call reads or writes a limited number of bytes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,11 +30,11 @@
 #define FRAME_HEADER_SIZE 8
 
 #define BUF_MIN_SIZE MSG_STREAM_BUFFER
-#define BUF_KEEP_SIZE ((size_t)1 << 20) /* a larger buffer is freed when it is empty */
+#define BUF_KEEP_SIZE ((size_t)1 << 20) /* bytes; a buffer that is larger is freed when it is empty */
 #define READ_MIN_SIZE ((size_t)16 << 10)
 #define WRITE_SIZE ((size_t)96 << 10)  /* enough bytes for one write */
 #define LONG_SIZE ((size_t)256 << 10)  /* bytes of a long message in one read or write */
-#define FLUSH_SIZE ((size_t)512 << 10) /* then other streams have their turn */
+#define FLUSH_SIZE ((size_t)512 << 10) /* bytes of one flush; then other streams have their turn */
 
 /* Unread bytes are data[head] ... data[tail - 1]. */
 struct buf {
@@ -42,13 +42,13 @@ struct buf {
     size_t size;
     size_t head;
     size_t tail;
-    struct msg_spare *spare; /* free list; NULL: none */
+    struct msg_spare *spare; /* free list of buffers; NULL: none */
 };
 
-/* A message that is read or written in pieces. 'msg' NULL: no such message. */
+/* A message that is read or written in pieces; there is none if 'msg' is NULL. */
 struct long_message {
     struct idt_msg *msg;
-    size_t size; /* of the frame without its header, or of the payload */
+    size_t size; /* bytes of the frame without its header, or of the payload */
     size_t done;
 };
 
@@ -56,11 +56,11 @@ struct msg_stream {
     int fd;
     size_t max_message;
     size_t max_queue;
-    struct msg_pool *pool; /* of received messages; NULL: none */
+    struct msg_pool *pool; /* memory of received messages; NULL: malloc () */
     struct buf in;
-    struct long_message long_in; /* its beginning was in 'in', which is empty until it is whole */
+    struct long_message long_in; /* its beginning was in 'in'; 'in' stays empty until 'long_in' is whole */
     struct fifo messages;        /* output that is not encoded yet */
-    size_t messages_size;        /* its encoded size, and the rest of 'long_out' */
+    size_t messages_size;        /* encoded size of 'messages' and of the rest of 'long_out' */
     struct buf out;
     struct long_message long_out; /* written after 'out', and before 'messages' */
 };
@@ -138,7 +138,9 @@ static void buf_consume (struct buf *b, size_t size)
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* If the buffer holds as much as the longest frame, msg_stream_next () must be called first (ENOBUFS). */
+/* Make space for 'room' bytes of input. Fails with ENOBUFS if the buffer holds as much as the longest frame:
+ * msg_stream_next () must be called first.
+ */
 static int reserve_input (struct msg_stream *s, size_t room)
 {
     if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message)
@@ -146,7 +148,7 @@ static int reserve_input (struct msg_stream *s, size_t room)
     return buf_reserve (&s->in, room);
 }
 
-/* Read a frame's header. Returns 0 and the size of the rest, or -1 as msg_stream_next (). */
+/* Read a frame's header. Returns 0 with the size of the rest of the frame in '*size', or -1 as msg_stream_next (). */
 static int read_frame_header (const struct msg_stream *s, size_t *size, idt_error_t *errp)
 {
     const uint8_t *p;
@@ -169,7 +171,7 @@ static size_t long_left (const struct long_message *l)
     return l->msg ? l->size - l->done : 0;
 }
 
-/* If the frame that has begun is a long one, read its rest into a message. Returns 0, or -1 with errno ENOMEM. */
+/* If a long frame has begun, make a message into which its rest is read. Returns 0, or -1 with errno ENOMEM. */
 static int begin_long (struct msg_stream *s)
 {
     size_t have = buf_used (&s->in), size;
@@ -186,7 +188,7 @@ static int begin_long (struct msg_stream *s)
     return 0;
 }
 
-/* Read once to 'p'. */
+/* Read once from the socket to 'p'. */
 static ssize_t read_to (struct msg_stream *s, void *p, size_t size)
 {
     ssize_t n;
@@ -247,7 +249,7 @@ size_t msg_stream_wants (const struct msg_stream *s)
     return size > BUF_MIN_SIZE && size > buf_used (&s->in) ? size : 0;
 }
 
-/* Return 'msg', or if it is NULL report the reason: 'why', or errno. */
+/* Return 'msg'. If it is NULL, describe the reason in 'errp': 'why' for EPROTO, otherwise errno. */
 static idt_msg_t *decoded (idt_msg_t *msg, size_t size, const char *why, idt_error_t *errp)
 {
     if (!msg)
@@ -295,7 +297,9 @@ size_t msg_stream_queued (const struct msg_stream *s)
     return buf_used (&s->out) + s->messages_size;
 }
 
-/* Begin a frame of 'size' bytes in the buffer. Returns where to write the first 'now' of them; NULL: out of memory. */
+/* Begin a frame of 'size' bytes in the output buffer, with space for its first 'now' bytes. Returns where to write
+ * these bytes; NULL: out of memory.
+ */
 static uint8_t *begin_frame (struct msg_stream *s, size_t size, size_t now)
 {
     uint32_t magic = FRAME_MAGIC;
@@ -322,12 +326,12 @@ static int encode (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* Messages are encoded immediately as long as the buffer has space, which is fastest. Further messages are queued as
- * references, since other streams may have them, too.
+/* As long as the buffer has space, messages are encoded immediately, which is fastest. Further messages are queued as
+ * references, because other streams may have the same messages.
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
 {
-    size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
+    size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg); /* fits in 32 bits: see IDT_MSG_MAX_PAYLOAD */
 
     if (size > s->max_queue || msg_stream_queued (s) > s->max_queue - size)
         return errset (ENOBUFS);
@@ -340,7 +344,9 @@ int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* Encode the bytes before a long payload, which is written directly from its message. */
+/* Begin a message with a long payload: encode the bytes before the payload. The payload is then written directly from
+ * the message.
+ */
 static int encode_long (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = idt_msg_encode_size (msg), head = size - msg->payload_size - MSG_HEADER_PART_SIZE;
@@ -354,7 +360,7 @@ static int encode_long (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* The long payload is written: encode the bytes that follow it. */
+/* End a message with a long payload after its payload is written: encode the bytes that follow the payload. */
 static int end_long (struct msg_stream *s)
 {
     struct idt_msg *msg = s->long_out.msg;
@@ -369,7 +375,7 @@ static int end_long (struct msg_stream *s)
     return 0;
 }
 
-/* Encode messages until there is enough for one write, or up to a long payload. */
+/* Encode messages until there are enough bytes for one write, but not beyond the beginning of a long payload. */
 static int encode_some (struct msg_stream *s)
 {
     const idt_msg_t *msg;
@@ -406,7 +412,7 @@ static ssize_t write_some (struct msg_stream *s)
     return n;
 }
 
-/* Encode bytes to write, if there are messages. Returns 0, or -1 with errno ENOMEM. */
+/* If there are messages, encode bytes for the next write. Returns 0, or -1 with errno ENOMEM. */
 static int prepare_output (struct msg_stream *s)
 {
     if (s->long_out.msg && long_left (&s->long_out) == 0 && end_long (s) < 0)
@@ -428,7 +434,7 @@ int msg_stream_flush (struct msg_stream *s)
         else if (errno != EINTR)
             return -1;
     }
-    return msg_stream_queued (s) > 0 ? -1 : 0; /* out of memory */
+    return msg_stream_queued (s) > 0 ? -1 : 0; /* -1 if memory was exhausted */
 }
 
 /* --- life --------------------------------------------------------------------------------- */

@@ -3,9 +3,9 @@
 
 /* pmi_client.c - the client side of PMI-1, used by one rank
  *
- * One request is outstanding at a time, and each has an answer of one line, so the only data to read is the awaited
- * answer. The cmd of each answer is checked, so that a server that is out of step is reported as an error and not taken
- * for a wrong bizcard.
+ * Only one request is outstanding at a time, and its answer is one line. So the only data to read is this answer. The
+ * cmd of each answer is checked. So if the server is out of step, this is reported as an error, and its answer is not
+ * taken for a wrong bizcard.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ struct pmi_client {
     struct pmi_lines lines;
 };
 
-/* The remaining time in the form of poll (). */
+/* The time until the deadline, in the form that poll () expects. */
 static int left_ms (const struct pmi_client *c)
 {
     int64_t left = (int64_t)(c->deadline_ms - clock_ms (CLOCK_MONOTONIC));
@@ -57,8 +57,8 @@ static int wait_for (struct pmi_client *c, short events)
     }
 }
 
-/* Write without SIGPIPE if the server has closed the connection. PMI_FD may be a pipe or a terminal, for which send ()
- * fails.
+/* Write so that no SIGPIPE is raised if the server has closed the connection. send () fails if PMI_FD is a pipe or a
+ * terminal, so write () is used for these.
  */
 static ssize_t write_quietly (int fd, const char *data, size_t size)
 {
@@ -85,7 +85,7 @@ static int write_all (struct pmi_client *c, const char *data, size_t size)
     return 0;
 }
 
-/* The next line, borrowed until the next call. */
+/* Read the next line, borrowed until the next call. NULL with errno set. */
 static const char *read_line (struct pmi_client *c)
 {
     for (;;) {
@@ -105,7 +105,7 @@ static const char *read_line (struct pmi_client *c)
         const char *line = pmi_lines_add (&c->lines, &data, &size);
         if (line && size == 0)
             return line;
-        if (line || errno != EAGAIN) { /* an unexpected answer, or a malformed line */
+        if (line || errno != EAGAIN) { /* more than one line, or a malformed line */
             return errset_null (EPROTO);
         }
     }
@@ -120,7 +120,9 @@ static int failed (struct pmi_client *c, int errnum, const char *what, idt_error
                                            : strerror (errnum));
 }
 
-/* Send 'request' (its line without the newline) and return the line of the answer, whose cmd must be 'answer'. */
+/* Send 'request' (a line without its newline) and return the line of the answer. The cmd of the answer must be
+ * 'answer'. NULL with errno set.
+ */
 static const char *ask (struct pmi_client *c, const char *request, const char *answer)
 {
     char out[PMI_LINE_MAX];
@@ -136,7 +138,7 @@ static const char *ask (struct pmi_client *c, const char *request, const char *a
     return line;
 }
 
-/* The rc of an answer. An answer without one (Hydra sometimes leaves it out) is a success. */
+/* The rc of an answer. If the answer has no rc (Hydra sometimes leaves it out), it is a success. */
 static int result (const char *line)
 {
     int rc = 0;
@@ -269,7 +271,7 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
     return 0;
 }
 
-/* If the text ends in 'end', cut that off and return true. */
+/* If 'text' ends with 'end', remove that and return true. */
 static bool cut_end (char *text, const char *end)
 {
     size_t len = strlen (text), end_len = strlen (end);
@@ -280,8 +282,8 @@ static bool cut_end (char *text, const char *end)
     return true;
 }
 
-/* The value of an answer to get; ENOENT if the key does not exist. The value is the last word and may contain blanks,
- * but Hydra of MPICH 4.2 and newer appends another word: whether the key exists.
+/* Copy the value of an answer to get. Fails with ENOENT if the key does not exist. The value is the last word of the
+ * answer and may contain blanks. But Hydra of MPICH 4.2 and newer appends a word that says whether the key exists.
  */
 static int found_value (const char *line, char *buf, size_t size)
 {

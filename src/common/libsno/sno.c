@@ -172,12 +172,13 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
 
 /* --- text --------------------------------------------------------------------------------
  *
- * Base 32: each half of 5 bytes is 8 characters of 5 bits. The alphabet consists of two runs of ASCII, 2-9 and a-x, so
- * a value becomes a character with two additions, and a character is checked with two comparisons. This keeps the
- * vector forms short. They are the same source compiled twice: as SSSE3, and without the register copies as AVX2. All
- * forms must agree on all input. Each call chooses a form by what the compiler's runtime found at start-up: a load and
- * a test. The AVX2 form is inlined in the functions that choose: another call would add a tenth to the time, and a
- * pointer set at start-up (ifunc) even more.
+ * Base 32: each half of 5 bytes is 8 characters of 5 bits. The alphabet consists of two runs of ASCII, 2-9 and a-x. So
+ * two additions make a character of a value, and two comparisons check a character. This keeps the vector forms short.
+ *
+ * There are two vector forms, made from the same source: one is compiled for SSSE3, the other for AVX2, which needs no
+ * register copies. All forms must agree on all input. Each call chooses a form by what the compiler's runtime found at
+ * start-up, which needs a load and a test. The AVX2 form is inlined in the functions that choose: another call would
+ * add a tenth to the time, and a pointer that is set at start-up (ifunc) even more.
  */
 
 #define DIGITS 8   /* values 0-7 are '2' ... '9' */
@@ -238,7 +239,7 @@ static bool decode_plain (const char *text, sno_t *id)
 
 #define VECTOR_FORMS 1
 
-/* A part of a vector form, inlined in its caller and compiled for the caller's target. */
+/* A part of a vector form. It is inlined in its caller and compiled for the caller's target. */
 #define VECTOR_INLINE static inline __attribute__ ((always_inline, target ("ssse3")))
 #define ALL(v)                                         \
     {                                                  \
@@ -247,19 +248,19 @@ static bool decode_plain (const char *text, sno_t *id)
 #define LOAD(array) _mm_load_si128 ((const __m128i *)(array))
 
 struct constants {
-    int16_t shifts[8];     /* 1 << 5k mod 8 */
-    int8_t head_pairs[16]; /* bytes 5k/8 + 1 and 5k/8 of the first half */
-    int8_t tail_pairs[16]; /* ... of the second half, among bytes 2-9 */
+    int16_t shifts[8];     /* 1 << (5k mod 8) */
+    int8_t head_pairs[16]; /* bytes 5k/8 + 1 and 5k/8, for the first half */
+    int8_t tail_pairs[16]; /* the same for the second half, counted from byte 2 of the id */
     int8_t last_value[16], low_digit[16], gap[16];
     int8_t last_digit[16], to_letter[16], to_top[16];
-    int8_t join_10[16]; /* two values to 10 bits: * 32, + */
-    int16_t join_20[8]; /* two of those to 20: * 1024, +; the higher 20 are 4 bits up */
+    int8_t join_10[16]; /* joins two values to 10 bits: * 32, + */
+    int16_t join_20[8]; /* joins two of those to 20 bits: * 1024, +; the higher 20 bits are 4 bits up */
     int8_t high[16], low[16];
 } __attribute__ ((aligned (16)));
 
-/* Loading the constants from memory as operands is free. A compiler that knows their values would construct them in
- * each call, so the attributes make it assume that the values are used and may change elsewhere; the loader makes them
- * read-only.
+/* Constants that are operands in memory need no extra time. A compiler that knows their values would construct them in
+ * each call. Therefore the attributes make the compiler assume that other code uses the constants and may change them.
+ * The loader makes them read-only.
  */
 static __attribute__ ((used, section (".data.rel.ro"))) struct constants constants = {
     .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },
@@ -277,9 +278,10 @@ static __attribute__ ((used, section (".data.rel.ro"))) struct constants constan
     .low = { -1, -1, 6, 5, 4, -1, -1, 14, 6, 5, 4, -1, -1, 14, 13, 12 },
 };
 
-/* Character k of a half is the 5 bits from bit 5k on, which are in the 16 bits of bytes 5k/8 and 5k/8 + 1. Each pair of
- * bytes goes to its own lane, is shifted left by 5k mod 8 (with a multiplication, since the lanes differ) so that the 5
- * bits are on top, and shifted down by 11. The 8 lanes of each half become 8 bytes.
+/* Character k of a half is the 5 bits from bit 5k on, which lie in the 16 bits of bytes 5k/8 and 5k/8 + 1. Each such
+ * pair of bytes goes to a lane of its own. It is shifted left by 5k mod 8, so that the 5 bits are on top, and then
+ * shifted right by 11. The left shift is a multiplication, since each lane is shifted by another number. The 8 lanes of
+ * each half become 8 bytes.
  */
 VECTOR_INLINE __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
 {
@@ -301,9 +303,9 @@ VECTOR_INLINE void encode_vector (const sno_t *id, char *text)
     _mm_storeu_si128 ((__m128i *)text, values);
 }
 
-/* A character above '9' must be a letter, any other a digit. A character is wrong if and only if its distance from the
- * first character of its kind is below 0 or above the distance of the last letter. A saturated addition sets the top
- * bit in both cases.
+/* A character above '9' must be a letter, any other must be a digit. A character is wrong if and only if its distance
+ * from the first character of its kind is below 0 or above the distance of the last letter. In both cases a saturated
+ * addition sets the top bit.
  */
 VECTOR_INLINE bool all_good (__m128i digits, __m128i letters, const struct constants *k)
 {
@@ -311,9 +313,9 @@ VECTOR_INLINE bool all_good (__m128i digits, __m128i letters, const struct const
     return _mm_movemask_epi8 (_mm_adds_epu8 (offset, LOAD (k->to_top))) == 0;
 }
 
-/* Two multiply-and-add steps join values of 5 bits to 10 and then 20 bits. Two times 20 bits become 5 bytes: 3 bytes of
- * each, which share the middle one. Bytes 0-7 and 2-9 of the id are stored, since storing two halves of a register is
- * faster than storing 8 bytes and 2.
+/* Two multiply-and-add steps join values of 5 bits to 10 bits, and these to 20 bits. Two times 20 bits become 5 bytes.
+ * Each of the two contributes 3 bytes, of which they share the middle one. Two overlapping stores write bytes 0-7 and
+ * 2-9 of the id, because storing the two halves of a register is faster than storing 8 bytes and 2.
  */
 VECTOR_INLINE bool decode_vector (const char *text, sno_t *id)
 {
@@ -343,7 +345,7 @@ __attribute__ ((noinline, target ("ssse3"))) static bool decode_ssse3 (const cha
     return decode_vector (text, id);
 }
 
-/* Used without AVX2. */
+/* The next two functions are used if AVX2 is not available. */
 static void encode_second (const sno_t *id, char *text)
 {
     if (__builtin_cpu_supports ("ssse3"))
@@ -357,8 +359,8 @@ static bool decode_second (const char *text, sno_t *id)
     return __builtin_cpu_supports ("ssse3") ? decode_ssse3 (text, id) : decode_plain (text, id);
 }
 
-/* Whether AVX2 is available. No AVX2 instruction can be moved before this test: each of them needs data from memory,
- * which the asm might have changed.
+/* Whether AVX2 is available. The compiler cannot move an AVX2 instruction before this test, because each needs data
+ * from memory, which the asm might have changed.
  */
 static inline bool best_works (void)
 {
@@ -371,7 +373,7 @@ static inline bool best_works (void)
 #define encode_best encode_vector
 #define decode_best decode_vector
 
-/* Without this alignment a function may need an eighth more time. */
+/* A function that is not aligned in this way may need an eighth more time. */
 #define CHOOSES __attribute__ ((target ("avx2"), aligned (64)))
 
 #else
@@ -387,7 +389,9 @@ static inline bool best_works (void)
 
 /* --- text: the choice ---------------------------------------------------------------------- */
 
-/* All cases except the fast form without errors. Not inlined, so that the functions that choose need no stack frame. */
+/* The next two functions handle all cases except the fast form without errors. They are not inlined, so that the
+ * functions that choose need no stack frame.
+ */
 #define ELSEWHERE __attribute__ ((noinline, cold)) static
 
 ELSEWHERE int format_elsewhere (const sno_t *id, char *buf, size_t size)

@@ -5,14 +5,15 @@
  *
  * Design notes
  *
- * - 'word' is unit (39 bits), tick (1) and sequence (17: one more than an id has, so that a stored state above the
- *   bound can be restored). An id exists if and only if a compare-and-swap has put its word there. So a word never has
- *   the same value again: within a unit the sequence grows, the unit grows on a timeline, and a swap of timelines moves
- *   to units that the other timeline has not reached.
- * - The word must be loaded before the clock is read. Then a time below the word's unit means that the clock went back,
- *   and not that this thread was late. After a lost race in which the unit changed, the clock must be read again.
- * - 'safe' and 'drifts' change only together with a swap, under 'lock', and 'safe' is never below a unit that the
- *   unused timeline has used. The swap itself is another compare-and-swap of the word.
+ * - 'word' is unit (39 bits), tick (1) and sequence (17: one bit more than an id has, so that a stored state whose
+ *   sequence is above the bound can be restored). An id exists if and only if a compare-and-swap has put its word
+ *   there. A word never has the same value again, for three reasons: within a unit the sequence grows, on a timeline
+ *   the unit grows, and a swap of timelines moves to units that the other timeline has not reached.
+ * - The word must be loaded before the clock is read. Only then a time below the word's unit means that the clock went
+ *   back; otherwise this thread may merely have been late. If a thread loses a race in which the unit changed, it must
+ *   read the clock again.
+ * - 'safe' and 'drifts' change only together with a swap of timelines, under 'lock'. 'safe' is never below a unit that
+ *   the unused timeline has used. The swap itself is another compare-and-swap of the word.
  * - Waiting is separate from deciding: attempt () returns a verdict, sno_gen_make () sleeps.
  */
 #include <assert.h>
@@ -35,7 +36,7 @@
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
 #define TICK_BIT (UINT64_C (1) << SEQUENCE_BITS)
 #define UNIT_SHIFT (SEQUENCE_BITS + 1)
-#define NAP_MAX_NS INT64_C (1000000000) /* the clock may be set meanwhile: read it again after a second */
+#define NAP_MAX_NS INT64_C (1000000000) /* longest sleep: the clock may be set, so it is read again each second */
 
 static_assert (SNO_UNIT_MAX < UINT64_MAX >> UNIT_SHIFT, "a unit must fit into a word");
 
@@ -51,12 +52,12 @@ struct sno_gen {
     int64_t safe;
     uint32_t drifts;
 
-    _Atomic uint32_t calls_at; /* sno_gen_make_at (): number of calls so far */
+    _Atomic uint32_t calls_at; /* number of calls of sno_gen_make_at () so far, modulo the size of the pool */
 
     _Atomic uint32_t blocked; /* number of calls that wait for the next unit */
     sno_overflow_f overflow_cb;
     void *overflow_arg;
-    pthread_mutex_t overflow_lock; /* one callback at a time; guards the members below */
+    pthread_mutex_t overflow_lock; /* held while the callback runs; guards the members below */
     bool overflowing;
     uint64_t overflow_began, overflow_told; /* units */
 };
@@ -75,7 +76,7 @@ static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t seq
     return unit << UNIT_SHIFT | tick_bit | sequence;
 }
 
-/* Make the id of a word's unit and tick and of a sequence. This is the only place where a word becomes an id. */
+/* Make the id of the word's unit and tick and of 'sequence'. This is the only place where a word becomes an id. */
 static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta, sno_t *id)
 {
     put_be (id->bytes, 8, word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition);
@@ -87,8 +88,8 @@ static inline bool replace (struct sno_gen *gen, uint64_t *seen, uint64_t word)
     return atomic_compare_exchange_weak_explicit (&gen->word, seen, word, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Reserve up to '*count' ids at unit 'now'; the word '*seen' must have been loaded before the clock was read. On ISSUED
- * '*count' is their number and '*first' the sequence of the first one. '*seen' is updated.
+/* Reserve up to '*count' ids at unit 'now'. The word '*seen' must have been loaded before the clock was read. On ISSUED
+ * '*count' is the number of reserved ids and '*first' the sequence of the first of them. '*seen' is updated.
  */
 static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
@@ -115,8 +116,8 @@ static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_
     }
 }
 
-/* Swap timelines to unit 'now', if that is above all units that the other timeline used. LOST_RACE: another thread made
- * an id or swapped meanwhile.
+/* Swap timelines and reserve ids at unit 'now', if that is above all units that the other timeline used. LOST_RACE:
+ * another thread has made an id or swapped timelines.
  */
 static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
@@ -156,13 +157,15 @@ static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
         clock_sleep_ns (for_ns);
 }
 
-/* Nanoseconds from 'unix_ns' to the beginning of 'unit'. */
+/* How many nanoseconds 'unit' begins after 'unix_ns'. */
 static int64_t until_unit (int64_t unix_ns, uint64_t unit)
 {
     return (int64_t)unit * SNO_UNIT_NS + SNO_EPOCH_NS - unix_ns;
 }
 
-/* Nanoseconds until a clock that went back reaches a permitted unit: the newest id's unit, or the one after 'safe'. */
+/* How many nanoseconds a clock that went back needs to reach a permitted unit. This is the newest id's unit or the one
+ * after 'safe', whichever is earlier.
+ */
 static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 {
     pthread_mutex_lock (&gen->lock);
@@ -176,7 +179,7 @@ static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 
 /* --- reserving --------------------------------------------------------------------------- */
 
-/* The unit of a time, if this generator may make ids at that time. */
+/* Set '*unit' to the unit of a time. Fails if this generator may not make ids at that time. */
 static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *unit)
 {
     uint64_t since = (uint64_t)unix_ns - (uint64_t)SNO_EPOCH_NS;
@@ -192,7 +195,7 @@ static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *
     return 0;
 }
 
-/* Convert a verdict other than ISSUED to errno and the time to wait. */
+/* Set errno and the time to wait for a verdict other than ISSUED. Returns -1. */
 static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit, int64_t *wait_ns)
 {
     if (wait_ns)
@@ -200,7 +203,9 @@ static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, 
     return errset (verdict == USED_UP ? EAGAIN : ESTALE);
 }
 
-/* Reserve at time '*told_ns', or if that is NULL at the clock's time, which is read again after a lost race. */
+/* Reserve ids at time '*told_ns'. If 'told_ns' is NULL, the time is read from the clock, and read again after a lost
+ * race.
+ */
 static inline int reserve (struct sno_gen *gen, uint8_t meta, const int64_t *told_ns, uint64_t want, sno_t *id,
                            int64_t *wait_ns)
 {
@@ -241,7 +246,9 @@ void sno_next (sno_t *id)
 
 /* --- waiting ----------------------------------------------------------------------------- */
 
-/* Call the overflow callback: at most once in a unit, and once when no call waits any longer. */
+/* Call the overflow callback if it is due. It is called at most once in a unit while calls wait, and once when no call
+ * waits any longer.
+ */
 static void tell_overflow (struct sno_gen *gen)
 {
     struct sno_overflow overflow = { .unix_ns = read_clock (gen) };
@@ -262,7 +269,7 @@ static void tell_overflow (struct sno_gen *gen)
     pthread_mutex_unlock (&gen->overflow_lock);
 }
 
-/* Update whether this call counts as blocked. */
+/* Set whether this call counts as blocked; '*counted' is whether it counted before. */
 static void count_blocked (struct sno_gen *gen, bool *counted, bool blocked)
 {
     if (blocked != *counted) {
@@ -327,8 +334,8 @@ void sno_gen_destroy (struct sno_gen *gen)
     }
 }
 
-/* The last sequence used in unit wall_hi. A snapshot that was taken in another unit does not contain it: then all
- * sequences count as used.
+/* The last sequence that was used in unit wall_hi. A snapshot that was taken in another unit does not contain it. In
+ * that case all sequences count as used.
  */
 static uint64_t last_sequence (const struct sno_snapshot *s)
 {
@@ -360,7 +367,7 @@ struct sno_gen *sno_gen_create (const struct sno_gen_config *config)
     gen->min = s.sequence_min;
     gen->max = s.sequence_max;
     assert (gen->min < gen->max);
-    gen->safe = s.wall_safe > 0 ? s.wall_safe : 0; /* no timeline has unit 0, which has the zero id */
+    gen->safe = s.wall_safe > 0 ? s.wall_safe : 0; /* 0: no timeline may use unit 0, which contains the zero id */
     gen->drifts = s.drifts;
     atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
     atomic_init (&gen->word, word_make ((uint64_t)s.wall_hi, s.drifts & 1 ? TICK_BIT : 0, last_sequence (&s)));
@@ -422,7 +429,7 @@ void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot)
 
     pthread_mutex_lock (&gen->lock);
     uint64_t word = atomic_load_explicit (&gen->word, memory_order_acquire);
-    /* in a restored snapshot 'now' 0 means "not known" */
+    /* in a snapshot a 'now' of 0 means "not known" */
     bool tell = now == word_unit (word) || now == 0;
     *snapshot = (struct sno_snapshot){
         .partition = gen->partition,
@@ -440,7 +447,7 @@ void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot)
 /* --- the state as a value and as JSON -----------------------------------------------------
  *
  * The JSON form is an object of eight integers, one of them as a pair of bytes. Reading accepts exactly these names,
- * because a state that is read wrongly would make ids twice.
+ * because a generator that continues from a state that was read wrongly would make ids twice.
  */
 
 static int refuse (const char *text, const char **why)
@@ -498,7 +505,7 @@ int sno_snapshot_format (const struct sno_snapshot *s, char *buf, size_t size)
     return len;
 }
 
-/* --- reading JSON: functions that advance a cursor, or return false ----------------------- */
+/* --- reading JSON: each function advances a cursor, or returns false ---------------------- */
 
 struct snapshot_cursor {
     const char *at;
@@ -512,7 +519,7 @@ static void skip_blanks (struct snapshot_cursor *c)
         c->at++;
 }
 
-/* Take 'token' (one character), and blanks around it. */
+/* Take the character 'token', and blanks around it. */
 static bool take (struct snapshot_cursor *c, char token)
 {
     skip_blanks (c);
@@ -523,7 +530,7 @@ static bool take (struct snapshot_cursor *c, char token)
     return true;
 }
 
-/* An integer from 0 to 'max', or any int64_t if that is INT64_MAX; no leading zeros (RFC 8259 6). */
+/* Take an integer from 0 to 'max'. If 'max' is INT64_MAX, take any int64_t. Leading zeros are refused (RFC 8259 6). */
 static bool take_number (struct snapshot_cursor *c, int64_t max, int64_t *value)
 {
     bool negative = max == INT64_MAX && c->at < c->end && *c->at == '-';
@@ -547,10 +554,10 @@ static bool take_number (struct snapshot_cursor *c, int64_t max, int64_t *value)
 enum { PARTITION, SEQUENCE_MIN, SEQUENCE_MAX, SEQUENCE, NOW, WALL_HI, WALL_SAFE, DRIFTS, MEMBERS };
 
 static const struct member {
-    const char *name; /* with its quotes */
+    const char *name; /* name of the member, with its quotes */
     int64_t max;
 } members[MEMBERS] = {
-    [PARTITION] = { "\"partition\"", UINT8_MAX }, /* of each of two bytes */
+    [PARTITION] = { "\"partition\"", UINT8_MAX }, /* maximum of each of the two bytes */
     [SEQUENCE_MIN] = { "\"sequenceMin\"", UINT16_MAX },
     [SEQUENCE_MAX] = { "\"sequenceMax\"", UINT16_MAX },
     [SEQUENCE] = { "\"sequence\"", UINT32_MAX },

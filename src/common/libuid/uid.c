@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid.c - nodes, values and vector clocks; and the generator: no id is made twice, and each is above the one before */
+/* uid.c - nodes, values and vector clocks; and the generator: no id is made twice, and each id is above the previous
+ * one
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -19,8 +21,9 @@
 
 /* --- nodes ------------------------------------------------------------------------------- */
 
-/* Erlang hashes the name of an atom character by character: a character up to 255 is one value, and any other one is
- * the bytes of its UTF-8 form. In UTF-8 the former are a byte below 128, or C2 or C3 followed by another byte.
+/* Take the next value to hash. Erlang hashes the name of an atom character by character. A character up to 255 is one
+ * value; for any other character each byte of its UTF-8 form is a value. In UTF-8 a character up to 255 is one byte
+ * below 128, or C2 or C3 followed by another byte.
  */
 static unsigned next_value (const unsigned char **at, const unsigned char *end)
 {
@@ -34,7 +37,7 @@ static unsigned next_value (const unsigned char **at, const unsigned char *end)
     return p[0];
 }
 
-/* The hash function of the ELF symbol table; h * 16 + value must wrap at 32 bits. */
+/* The hash function of the ELF symbol table. h * 16 + value must wrap around at 32 bits. */
 uint32_t uid_fingerprint (const char *name, size_t len)
 {
     const unsigned char *at = (const unsigned char *)name, *end = at + len;
@@ -114,8 +117,8 @@ int uid_compare (const struct uid *x, const struct uid *y)
     return order ? order : compare (x->sequence, y->sequence);
 }
 
-/* Whether the order of an id is the order of its key: its fields are in the stored range, and its node has the name
- * 'name' (NULL: no name).
+/* Whether comparing keys gives the same order as uid_compare (). This needs fields in the stored range, and a node
+ * whose name is 'name' (NULL: no name).
  */
 static bool has_key (const struct uid *id, const char *name)
 {
@@ -124,7 +127,9 @@ static bool has_key (const struct uid *id, const char *name)
            && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
-/* From the top: kind 1, fingerprint 32 if the node has no name, A 20, B 11; the other 9 of B, C 20, sequence 14. */
+/* The bits of a key, from the top: kind 1, fingerprint 32 if the node has no name, A 20, B 11; the other 9 of B, C 20,
+ * sequence 14.
+ */
 static inline uint64_t key_cb (const void *item, int word)
 {
     const struct uid *id = item;
@@ -160,7 +165,7 @@ void uid_sort (struct uid *ids, size_t count)
         qsort (ids, count, sizeof (*ids), compare_cb);
 }
 
-/* Division that rounds down, since differences may be negative. */
+/* Division that rounds down also for negative numbers, since differences may be negative. */
 static int64_t floor_div (int64_t n, int64_t by)
 {
     return n / by - (n % by < 0);
@@ -240,7 +245,7 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
 
 /* --- vector clocks ----------------------------------------------------------------------- */
 
-/* The first entry of a node, ignoring entry 'without' of the clock (NULL: none). */
+/* The first entry of a clock that belongs to 'node'. Entry 'without' of the clock is ignored (NULL: none). */
 static const struct uid *find_node (const struct uid *clock, size_t count, const struct uid_node *node,
                                     const struct uid *without)
 {
@@ -262,7 +267,7 @@ size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t
     return n;
 }
 
-/* By node; entries of the same node keep their order. */
+/* Compare entries by node. Entries of the same node keep their order. */
 static int compare_places_cb (const void *x, const void *y)
 {
     const struct uid *a = *(const struct uid *const *)x, *b = *(const struct uid *const *)y;
@@ -313,7 +318,7 @@ int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t
     return (int)n;
 }
 
-/* Whether 'a' descends from 'b', ignoring one entry of each clock (NULL: none). */
+/* Whether 'a' descends from 'b'. Entry 'not_a' of 'a' and entry 'not_b' of 'b' are ignored (NULL: none). */
 static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b, size_t nb,
                       const struct uid *not_b)
 {
@@ -354,12 +359,13 @@ int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t
 
 /* --- generator ----------------------------------------------------------------------------
  *
- * - 'word' is the number of the step since the Unix epoch (50 bits: 977 steps a second) and the sequence within it (14
- *   bits). An id exists if and only if a compare-and-swap has put its word there, and the word only grows. So no id is
- *   made twice and all are in order, with any clock and any number of threads.
- * - The sequence begins at 0 in each step, so a step has at most its 16384 ids.
- * - One more than the last sequence of a step is the first of the next step, by arithmetic. That step may be opened
- *   only if the clock has reached it, or is at most 'ahead' steps before it.
+ * - 'word' is the number of the step since the Unix epoch (50 bits: 977 steps a second) and the sequence within the
+ *   step (14 bits). An id exists if and only if a compare-and-swap has put its word there, and the word only grows. So
+ *   no id is made twice and all ids are in order, with any clock and any number of threads.
+ * - The sequence begins at 0 in each step, so a step has at most 16384 ids.
+ * - The word after the last sequence of a step is, by arithmetic, the word of the first sequence of the next step. The
+ *   generator may use the next step only if the clock has reached it, or if the step is at most 'ahead' steps before
+ *   the clock reaches it.
  */
 
 #define SEQUENCE_BITS 14
@@ -368,11 +374,11 @@ static_assert (STEP_MAX < UINT64_MAX >> SEQUENCE_BITS, "the step after the last 
 static_assert (UID_SEQUENCE_MAX == (1 << SEQUENCE_BITS) - 1 && UID_PER_STEP == UID_SEQUENCE_MAX + 1,
                "the word after the last sequence of a step must be the first of the next step");
 
-#define NAP_MAX_US MEGA /* the clock may be set meanwhile: read it again after a second */
+#define NAP_MAX_US MEGA /* longest sleep: the clock may be set meanwhile, so it is read again after a second */
 
 struct uid_gen {
-    _Atomic uint64_t word; /* the next id to make */
-    uint64_t ahead;        /* steps */
+    _Atomic uint64_t word; /* the word of the next id */
+    uint64_t ahead;        /* how many steps ids may be ahead of the clock */
     struct uid_node node;
     struct uid_time time;
     struct fork_guard *guard;
@@ -403,7 +409,7 @@ static void sleep_for (const struct uid_gen *gen, int64_t for_us)
         clock_sleep_ns (for_us * 1000);
 }
 
-/* The only place where a word becomes an id. */
+/* Make the id of a word. This is the only place where a word becomes an id. */
 static inline void issue (const struct uid_gen *gen, uint64_t word, enum uid_kind kind, struct uid *id)
 {
     uint64_t step = word >> SEQUENCE_BITS, second = step / UID_STEPS_PER_SECOND;

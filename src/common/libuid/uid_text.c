@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_text.c - stored forms: bytes and text of a value, of the current and of older releases
+/* uid_text.c - stored forms: bytes and text of a value, of the current release and of older ones
  *
- * A global form has 96 bits. With a drift of I, the upper 40 - I bits are A and the upper part of B, the next 32 the
- * node, the lower I + 24 the rest of B, the steps of C and the sequence. So the position of the node depends only on I.
- * The bits are kept as two halves of 48 bits, each of which is eight characters.
+ * A global form has 96 bits. With a drift of I they are, from the top: 40 - I bits with A and the upper part of B, 32
+ * bits with the node, and I + 24 bits with the rest of B, the steps of C and the sequence. So the position of the node
+ * depends only on I. The bits are kept as two halves of 48 bits, each of which is eight characters.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static inline bool sequence_fits (const struct uid *id)
     return (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
-/* Steps and sequence: the lowest 24 bits of all forms. */
+/* The steps of C and the sequence, which are the lowest 24 bits of all forms. */
 static inline uint64_t low_bits (const struct uid *id)
 {
     return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS | ((uint64_t)id->sequence & 0x3fff);
@@ -53,8 +53,8 @@ struct halves {
     uint64_t upper, lower; /* 48 bits each; bits above them in 'lower' are ignored */
 };
 
-/* The local form with the node's 32 bits inserted above its lowest 'tail' bits, which are the drift bits, the steps and
- * the sequence.
+/* The bits of a global form. They are the bits of the local form with the node's 32 bits inserted above its lowest
+ * 'tail' bits. The 'tail' bits are the drift bits, the steps and the sequence.
  */
 static inline struct halves global_bits (const struct uid *id, int drift)
 {
@@ -67,7 +67,9 @@ static inline struct halves global_bits (const struct uid *id, int drift)
     };
 }
 
-/* 'room' is the space for the result, which needs 'local' or 'global' bytes. */
+/* Whether an id can be written. 'room' is the space for the result, which needs 'local' bytes for a local id and
+ * 'global' bytes for a global one.
+ */
 static inline int check_writable (const struct uid *id, const struct uid_codec *codec, size_t room, size_t local,
                                   size_t global)
 {
@@ -104,7 +106,7 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        char chars[16]; /* 'text' may have no space for the characters of the 32 bits of padding */
+        char chars[16]; /* 'text' may be too small for 16 characters: the last ones are of 32 bits of padding */
         lex64_encode16 (bits >> 16, bits << 32, ZERO, chars);
         memcpy (text, chars, UID_LOCAL_TEXT_LEN);
         text[UID_LOCAL_TEXT_LEN] = '\0';
@@ -118,7 +120,9 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
 
 /* --- reading ----------------------------------------------------------------------------- */
 
-/* Stores each field directly in its place: making a value elsewhere and copying it takes three times as long. */
+/* Set a local id from its bits. Each field is stored directly in its place, because making a value elsewhere and
+ * copying it takes three times as long.
+ */
 static inline void set_local_bits (struct uid *id, uint64_t bits)
 {
     *id = (struct uid){
@@ -130,7 +134,7 @@ static inline void set_local_bits (struct uid *id, uint64_t bits)
     };
 }
 
-/* Set a node by its fingerprint, and with its name if it is the reader's own node. */
+/* Set a node from its fingerprint. If it is the reader's own node, the node also gets its name. */
 static inline void set_node (struct uid *id, uint32_t fingerprint, const struct uid_codec *codec)
 {
     const struct uid_node *self = codec->self;
@@ -178,7 +182,7 @@ int uid_from_bytes (const void *bytes, size_t len, const struct uid_codec *codec
 }
 
 /* Convert up to 16 characters of base64url to our alphabet. Returns the number of characters before the first wrong
- * one.
+ * one, or 'len'.
  */
 static size_t from_base64url (const char *text, size_t len, char *ours)
 {
@@ -214,7 +218,7 @@ int uid_parse (const char *text, size_t len, const struct uid_codec *codec, stru
         && ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
             || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len))
         return errset_at (EINVAL, good, errpos);
-    if (len == UID_LOCAL_TEXT_LEN) { /* the last three characters have 16 bits and two surplus ones */
+    if (len == UID_LOCAL_TEXT_LEN) { /* the last three characters are 16 bits of the id and two unused ones */
         if ((bits.lower & 3) && !(codec->flags & UID_LENIENT))
             return errset_at (EINVAL, len - 1, errpos);
         set_local_bits (id, bits.upper << 16 | bits.lower >> 2);
@@ -300,12 +304,12 @@ static void key (const struct uid *id, size_t size, const struct uid_codec *code
     struct uid whole = *id;
 
     wide.version = UID_V135;
-    wide.flags |= UID_WRAP; /* an upper key may be the second after the last one of a megasecond */
+    wide.flags |= UID_WRAP; /* the second of an upper key may be the one after the last of a megasecond */
     whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
     uid_to_bytes (&whole, &wide, bytes, size);
 }
 
-/* Round a time up to the beginning of a window. */
+/* Round the time of 'id' up to the beginning of a window of 2^drift seconds. */
 static void to_window (struct uid *id, int drift)
 {
     int64_t within = id->b & ((1 << drift) - 1);

@@ -38,7 +38,7 @@ size_t base64_encode (const void *data, size_t size, char *text)
     return out - text;
 }
 
-/* The digit value + 1 of each character; 0 for characters that are not digits. */
+/* The value of each digit, plus 1; 0 for characters that are not digits. */
 static const unsigned char digit_values[256] = {
     ['A'] = 1, 2,  3,  4,  5,          6,  7,  8,  9,  10, 11,         12, 13, 14, 15,         16,
     17,        18, 19, 20, 21,         22, 23, 24, 25, 26, ['a'] = 27, 28, 29, 30, 31,         32,
@@ -46,7 +46,7 @@ static const unsigned char digit_values[256] = {
     49,        50, 51, 52, ['0'] = 53, 54, 55, 56, 57, 58, 59,         60, 61, 62, ['+'] = 63, ['/'] = 64,
 };
 
-/* Four digits as 24 bits, or -1. */
+/* The 24 bits of four digits; -1 if a character is not a digit. */
 static int32_t quad (const unsigned char *p)
 {
     int32_t a = digit_values[p[0]] - 1;
@@ -67,7 +67,7 @@ static size_t padding (const char *text, size_t len)
     return text[len - 2] == '=' ? 2 : 1;
 }
 
-/* Read the last group, of which 'pad' characters are padding; unused bits must be 0. */
+/* Decode the last group of four characters, of which 'pad' are padding. Bits that belong to no byte must be 0. */
 static int decode_tail (const unsigned char *p, size_t pad, unsigned char *out)
 {
     const unsigned char group[4] = { p[0], p[1], pad > 1 ? 'A' : p[2], 'A' };

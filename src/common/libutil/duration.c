@@ -20,7 +20,7 @@ static bool is_digit (char c)
     return c >= '0' && c <= '9';
 }
 
-/* Read digits at '*s', up to a value of 'max'. '*s' is then behind them. */
+/* Read a number of at most 'max' at '*s', and move '*s' behind its digits. */
 static int read_digits (const char **s, uint64_t max, uint64_t *n)
 {
     uint64_t value = 0;
@@ -38,7 +38,7 @@ static int read_digits (const char **s, uint64_t max, uint64_t *n)
     return 0;
 }
 
-/* Read a decimal fraction, if one follows, in units of 1 / 'whole'. Further digits are cut off. */
+/* If a decimal fraction follows, read it in units of 1 / 'whole'. Digits beyond that are cut off. */
 static bool read_fraction (const char **s, uint64_t whole, uint64_t *part)
 {
     *part = 0;
@@ -108,8 +108,8 @@ int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms)
 
 /* --- dates ------------------------------------------------------------------------------------- */
 
-/* Read text of a fixed form: a digit in 'form' stands for a number, and is the largest one allowed; any other character
- * stands for itself.
+/* Read a text of a fixed form. A number in 'form' stands for a number with the same count of digits, and is the largest
+ * one allowed. Any other character stands for itself.
  */
 static bool read_fields (const char **s, const char *form, int64_t *field)
 {
@@ -133,7 +133,7 @@ static bool read_fields (const char **s, const char *form, int64_t *field)
     return true;
 }
 
-/* Read "Z" or a difference to UTC, in minutes. */
+/* Read "Z" or a difference to UTC, which is returned in minutes. */
 static bool read_zone (const char **s, int64_t *minutes)
 {
     int64_t field[2], sign = **s == '-' ? -1 : 1;
@@ -152,7 +152,9 @@ static bool read_zone (const char **s, int64_t *minutes)
     return true;
 }
 
-/* Read the text behind the day: hour, minute and second, milliseconds, the minutes of the zone. */
+/* Read the text behind the day: 'field' gets hour, minute and second, '*ms' the milliseconds, '*zone' the minutes of
+ * the zone.
+ */
 static bool read_time (const char *s, int64_t field[3], uint64_t *ms, int64_t *zone)
 {
     if (*s != 'T' && *s != 't' && *s != ' ')
@@ -169,11 +171,11 @@ int parse_date (const char *s, int64_t *unix_ms)
     if (!read_fields (&s, "9999-12-31", f) || (*s != '\0' && !read_time (s, f + 3, &part, &zone)))
         return errset (EINVAL);
     struct tm tm = { .tm_year = (int)f[0] - 1900, .tm_mon = (int)f[1] - 1, .tm_mday = (int)f[2] };
-    int64_t day = timegm (&tm); /* makes the 30th of February a day of March */
+    int64_t day = timegm (&tm); /* turns the 30th of February into a day of March */
     if (f[0] < 1970 || tm.tm_mon != f[1] - 1 || tm.tm_mday != f[2])
         return errset (EINVAL);
     ms = (int64_t)part + (day + (f[3] * 60 + f[4] - zone) * 60 + f[5]) * 1000;
-    if (ms < 0 || ms > LAST_MS) /* the zone may move it to another year */
+    if (ms < 0 || ms > LAST_MS) /* the zone may move the time to another year */
         return errset (EINVAL);
     *unix_ms = ms;
     return 0;

@@ -11,7 +11,7 @@
 #include "libutil/errprintf.h"
 #include "libutil/text.h"
 
-#define WHOLE_MAX 8192 /* bytes of a text before it is shortened: a path of PATH_MAX and a sentence fit */
+#define WHOLE_MAX 8192 /* bytes of a text before it is shortened: enough for a path of PATH_MAX and a sentence */
 #define GAP "..."
 
 static bool is_inside (char c)
@@ -19,7 +19,7 @@ static bool is_inside (char c)
     return ((unsigned char)c & 0xc0) == 0x80; /* a continuation byte of UTF-8 */
 }
 
-/* Find the longest word of 's', usually a path. Returns its size; it begins at '*at'. */
+/* Find the longest word of 's', usually a path. Returns its size and sets '*at' to its beginning. */
 static size_t longest_word (const char *s, size_t *at)
 {
     size_t size = 0;
@@ -33,8 +33,8 @@ static size_t longest_word (const char *s, size_t *at)
     return size;
 }
 
-/* Cut out the middle of the longest word so that 'max' bytes remain and the reason and advice behind the word are kept.
- * A text without a word of sufficient length is cut at its end.
+/* Cut out the middle of the longest word so that 'max' bytes remain. So the reason and advice behind the word are kept.
+ * If no word is long enough, the text is unchanged, and the caller cuts it at its end.
  */
 static void shorten (char *s, size_t max)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* text.c - text of other programs and people: UTF-8, sets of numbers, log lines */
+/* text.c - texts that come from other programs and people: UTF-8, sets of numbers, log lines */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -20,10 +20,10 @@
 #define C1_BEGIN 0x7f    /* DEL and the C1 controls */
 #define C1_END 0xa0
 
-/* The size of the character at 's', which is stored in '*c'; 0 if it is not well-formed or not complete. */
+/* Read the character at 's' into '*c'. Returns its size; 0 if it is not well-formed or not complete. */
 static size_t character (const unsigned char *s, size_t size, uint32_t *c)
 {
-    /* the smallest value of each length: shorter forms exist below (RFC 3629 3) */
+    /* the smallest character of each length: a smaller one has a shorter form (RFC 3629 3) */
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
 
@@ -73,7 +73,7 @@ void utf8_clean_printable (char *s, size_t size)
 
 /* --- sets of numbers -------------------------------------------------------------------------------------------- */
 
-/* Read a number of 10 digits at most.  Returns what follows it, or NULL. */
+/* Read a number of at most 10 digits. Returns the text behind it, or NULL. */
 static const char *read_number (const char *s, uint64_t *n)
 {
     size_t digits = strspn (s, "0123456789");
@@ -113,7 +113,7 @@ int ranges_each (const char *text, ranges_each_f each, void *arg)
 }
 
 struct summary {
-    uint64_t n, end; /* set by the caller */
+    uint64_t n, end; /* these two are set by the caller */
     bool has_n;
     uint32_t last;
     uint64_t below_end;
@@ -160,7 +160,7 @@ static int compare (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns how many ranges were written. */
+/* Print all ranges, with a bracket before the first one. Returns how many were printed. */
 static size_t print_all (FILE *f, const uint32_t *numbers, size_t count)
 {
     size_t ranges = 0;

@@ -3,9 +3,9 @@
 
 /* curve.c - CURVE keys: which peers may connect, and the file with an instance's key
  *
- * The ZAP handler of a context (ZeroMQ RFC 27). Request: [identity, empty,] version, request id, domain, address,
- * identity, mechanism, credentials. Reply: [identity, empty,] version, request id, status code, status text, user id,
- * metadata.
+ * The ZAP handler of a context (ZeroMQ RFC 27) receives requests and sends replies on a ROUTER socket. Request:
+ * [identity, empty,] version, request id, domain, address, identity, mechanism, credentials. Reply: [identity, empty,]
+ * version, request id, status code, status text, user id, metadata.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 #include "libutil/private_dir.h"
 
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
-#define MAX_FRAMES 9 /* of a request */
+#define MAX_FRAMES 9 /* frames of a request */
 #define DOMAIN_SIZE 64
 #define FILE_MAX 4096 /* bytes of a file */
 #define KEY_TEXT 41   /* a key in Z85 with its NUL */
@@ -223,7 +223,7 @@ static int check_rights (const struct stat *st, const char *path, idt_error_t *e
     return 0;
 }
 
-/* Read the secret key of a text. The public key in the text must belong to it. */
+/* Read the secret key in a certificate's text. The public key in the text must belong to the secret key. */
 static int parse (const char *text, uint8_t secret[CERTIFICATE_SECRET_SIZE])
 {
     zconfig_t *root = zconfig_str_load (text);
@@ -257,8 +257,8 @@ static int read_fd (int fd, const char *path, uint8_t secret[CERTIFICATE_SECRET_
         rc = errsetf (errp, EINVAL, "%s has no secret-key and its public-key: make a certificate by idtree keygen",
                       path);
     explicit_bzero (text, sizeof (text));
-    /* Checked after the text: the file may belong to another program, and then the advice to change its mode would be
-     * wrong.
+    /* The rights are checked only after the text: a file without keys may belong to another program, and the advice to
+     * change its mode would be wrong.
      */
     if (rc == 0 && (rc = check_rights (&st, path, errp)) < 0)
         explicit_bzero (secret, CERTIFICATE_SECRET_SIZE);

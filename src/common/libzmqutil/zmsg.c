@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zmsg.c - messages on ZeroMQ sockets: one frame per part, or one for all (protocol.md section 1)
+/* zmsg.c - messages on ZeroMQ sockets: one frame for each part, or one frame for the whole message (protocol.md section
+ * 1)
  *
- * A message in one frame has the encoding of codec.c. A message in parts can consist of a single frame, too, if it is
- * only a header; the two differ in size: a header has 20 bytes, its one-frame encoding 21.
+ * A message in one frame has the encoding of codec.c. A message in parts that is only a header is also a single frame.
+ * The two differ in size: a header has 20 bytes, its one-frame encoding 21.
  *
- * A send is all or nothing. All parts are allocated before the first one is sent. If ZeroMQ took the first part, the
- * message is always completed, because ZeroMQ would take the next message for its continuation.
+ * A message is sent completely or not at all. All parts are allocated before the first one is sent. If ZeroMQ took the
+ * first part, the message is always completed, because otherwise ZeroMQ would take the next message for its
+ * continuation.
  *
- * A receive writes the parts into a new message in the stream encoding, which codec.c decodes in place, so that one
- * decoder with one set of rules serves both. All parts of a message are read, even if some are malformed.
+ * A receiver writes the parts into a new message in the stream encoding, which codec.c decodes in place. So one decoder
+ * with one set of rules serves both encodings. All parts of a message are read, even if some are malformed.
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +33,9 @@
 #endif
 #endif
 
-/* ZeroMQ passes bytes between threads in ways that ThreadSanitizer cannot see. These calls announce it. */
+/* ZeroMQ passes bytes between threads in ways that ThreadSanitizer cannot see. The calls of hand_off () and take_over
+ * () announce these transfers.
+ */
 #ifdef MSG_TSAN
 void __tsan_release (void *addr);
 void __tsan_acquire (void *addr);
@@ -44,7 +48,7 @@ void __tsan_acquire (void *addr);
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-/* The ZeroMQ frames of one message, plus one more to detect a message with too many frames. */
+/* The ZeroMQ frames of one message. There is space for one more frame, to detect a message with too many. */
 struct parts {
     size_t count;
     zmq_msg_t frames[PARTS_MAX + 1];
@@ -59,7 +63,7 @@ static void parts_fini (struct parts *parts)
     errno = saved_errno;
 }
 
-/* Append a frame of 'size' bytes. Returns where to write them, or NULL with errno ENOMEM. */
+/* Append a frame of 'size' bytes. Returns where to write these bytes, or NULL with errno ENOMEM. */
 static void *parts_add (struct parts *parts, size_t size)
 {
     zmq_msg_t *frame = &parts->frames[parts->count];
@@ -141,8 +145,8 @@ static int send_frame (void *sock, zmq_msg_t *frame, int more)
     return rc;
 }
 
-/* If a connection breaks in the middle of a message, ZeroMQ drops the parts that it has and all further ones. Complete
- * the message, so that ZeroMQ does not drop the next one.
+/* Complete a message that was sent only in part, by an empty frame. If a connection breaks in the middle of a message,
+ * ZeroMQ drops the parts that it has and all further parts. Without this frame it would also drop the next message.
  */
 static void end_message (void *sock)
 {
@@ -155,7 +159,9 @@ static void end_message (void *sock)
     errno = saved_errno;
 }
 
-/* ZeroMQ checks only now and then whether the peer has read messages. Make it check before this reports EAGAIN. */
+/* Send the first part. ZeroMQ checks only now and then whether the peer has read messages. Therefore, before this
+ * function reports EAGAIN, it makes ZeroMQ check.
+ */
 static int send_first (void *sock, zmq_msg_t *frame, int more)
 {
     int rc = send_frame (sock, frame, more);
@@ -249,7 +255,9 @@ static void drain (void *sock)
     errno = saved_errno;
 }
 
-/* Read all parts, but keep at most one more than a valid message has: msg_parse () refuses such a message. */
+/* Read all parts of a message. At most one part more than a valid message has is kept, and msg_parse () refuses a
+ * message with that part.
+ */
 static int recv_all (void *sock, struct parts *parts)
 {
     bool more = true;
@@ -267,7 +275,7 @@ static int recv_all (void *sock, struct parts *parts)
     return 0;
 }
 
-/* Fill in the sender of a message. Every frame carries ZeroMQ's properties of the connection. */
+/* Fill in the sender of a message. Each frame has ZeroMQ's properties of the connection. */
 static void fill_from (struct msg_zmq_from *from, zmq_msg_t *identity, zmq_msg_t *last)
 {
     const char *user = zmq_msg_gets (last, "User-Id");
@@ -284,7 +292,7 @@ static bool valid_identity (zmq_msg_t *frame)
     return zmq_msg_size (frame) == IDT_MSG_UUID_LEN && !memchr (zmq_msg_data (frame), '\0', IDT_MSG_UUID_LEN);
 }
 
-/* Make a message of frames whose total size is 'size', including their size bytes. */
+/* Make a message of frames. 'size' is their total size, including their size bytes. */
 static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
 {
     struct idt_msg *msg = msg_alloc (NULL, size, 0);
