@@ -5,8 +5,8 @@
  *
  *   fluid-sim [-s SEED] [-c COUNT] [-n NODES] [-e STEPS] [-v]
  *
- * Prints one JSON object with the sums. A history that breaks a promise ends the program with exit code 1 and the
- * command that plays it again.
+ * Prints one JSON object with the sums over all histories. If a history breaks a promise, the program prints the
+ * command that plays this history again, and ends with exit code 1.
  */
 #include <getopt.h>
 #include <inttypes.h>

@@ -53,14 +53,17 @@ bool life_makes (const struct life *l, const struct fluid_fields *f)
     if (node_owns_generator (l->node))
         return f->generator == node_lessee (l->node)->generator
                || (lanes_own (node_lanes (l->node), f->generator)
-                   && f->generator % l->w->nranks == l->rank); /* the lanes that it really owns */
+                   && f->generator % l->w->nranks
+                          == l->rank); /* size may be wrong, so check that the lane is this rank's */
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
         if (is_of (&l->area[i].area, f))
             return true;
     return false;
 }
 
-/* Whether the area's time of use is over. The node's own end is earlier if the clock missed time. */
+/* Whether a sublease can no longer be used. If the clock missed time, the node ends its use earlier than the sublease
+ * says.
+ */
 static bool is_over (const struct life *l, const struct area *area)
 {
     const struct borrower *b = node_borrower (l->node);
@@ -73,7 +76,9 @@ static bool is_over (const struct life *l, const struct area *area)
     return life_boot_us (l) >= until_us;
 }
 
-/* If two areas contain the id, it may be of either. */
+/* Whether an id of a sublease may leave this life although it is below a watermark. If two subleases contain the id,
+ * either may be its source.
+ */
 static bool borrowed_may_be_late (const struct life *l, const struct fluid_fields *f)
 {
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++) {
@@ -104,8 +109,8 @@ static void note_areas (struct life *l)
         }
 }
 
-/* After its time of use the watermark does not wait for a life. Ids that it made before, for a request that is not
- * complete yet, may still leave.
+/* When the time of use of a life or sublease is over, the watermark no longer waits for it. But ids that the life made
+ * before for a request that is not complete yet may still leave. So note the newest of them.
  */
 static void note_use (struct life *l)
 {
@@ -116,7 +121,7 @@ static void note_use (struct life *l)
     l->cursor_ms = node_newest_ms (l->node);
 }
 
-/* 0 if the node is not sure of the time: then it reports no bound. */
+/* Return 0 if the node is not sure of the time: it reports no bound then. */
 uint64_t life_bound_us (const struct life *l)
 {
     return node_is_sure_of_time (l->node) ? clock_bound (node_instance_clock (l->node), life_boot_us (l)) : 0;
@@ -136,8 +141,8 @@ void life_note_lead (struct life *l)
         l->w->ahead_us = ahead;
 }
 
-/* Check that the clock does not go back, and that it is at most ASTRAY_MS, or its own bound, ahead of all roots. Its
- * bound is large after a reading that took long. Ids that clients name must not move it.
+/* Check the clock. It must not go back. It may be ahead of all roots by at most ASTRAY_MS, or by its own bound if that
+ * is larger, as after a reading that took long. An id that a client named must not move the clock.
  */
 static void look_at_clock (struct life *l)
 {
@@ -178,7 +183,7 @@ void life_look (struct life *l)
         return;
     if (due > boot)
         l->spins = 0;
-    else if (l->tick_t > w->t + 1) /* otherwise its tick is planned already, behind other events */
+    else if (l->tick_t > w->t + 1) /* otherwise a tick is planned already, and other events are before it */
         l->spins++;
     if (l->spins > 100)
         sim_check_fail (w->check, "life %u asks for one immediate tick after the other", (unsigned)l->id);
@@ -235,7 +240,7 @@ static void start_root (struct life *l, const void *past, size_t size)
     node_start_root (l->node, life_boot_us (l), l->authority);
 }
 
-/* Note that a life uses nothing of its generators from 'end_ms' on. */
+/* Note that a life does not use its generators from 'end_ms' on. */
 static void close_at (const struct life *l, uint64_t end_ms)
 {
     sim_check_close (l->w->check, l->rank, l->id, end_ms);
@@ -243,7 +248,8 @@ static void close_at (const struct life *l, uint64_t end_ms)
         sim_check_close (l->w->check, lanes_generator (node_lanes (l->node), lane), l->id, end_ms);
 }
 
-/* The life after 'before' on the same broker has the same clock, and gets its handover. Returns the root's part of it.
+/* A life follows 'before' on the same broker: it has the same clock, and gets the handover. Returns the part of the
+ * handover that is for the root.
  */
 static const void *follow (struct life *l, const struct life *before, const void *past, size_t size, size_t *root_size)
 {
@@ -252,7 +258,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     l->paged_id = before->paged_id;
-    if (l->rank == 0) /* it knows all subleases, and continues below their ends */
+    if (l->rank == 0) /* the new root knows all subleases, and continues below their ends */
         close_at (before, node_newest_ms (before->node) + 1);
     else
         l->last_reading = before->last_reading;
@@ -273,9 +279,9 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
     size_t root_size = 0;
     struct life *l;
 
-    if (w->lanes > 1 && rank > 0 && world_chance (w, 100)) /* a wrong attribute 'size' */
+    if (w->lanes > 1 && rank > 0 && world_chance (w, 100)) /* a few brokers have a wrong attribute 'size' */
         config.size = w->max_generators / w->lanes;
-    if (w->mixed) { /* lives differ in their options */
+    if (w->mixed) { /* brokers differ in their options */
         config.lease_ms = w->lease_ms / 2 + world_below (w, w->lease_ms / 2 + 1);
         config.max_waiting = 20 + (uint32_t)world_below (w, 60);
     }
@@ -327,7 +333,7 @@ void life_drop_asks (struct life *l)
     }
 }
 
-/* The child whose requests are canceled. */
+/* A child whose requests are to be canceled, and the life that holds them. */
 struct gone {
     struct life *life;
     uint32_t child;
@@ -352,7 +358,7 @@ void life_forget_child (struct life *parent, uint32_t child)
     life_look (parent);
 }
 
-/* All links to the life break; each child notices after a random time. */
+/* End a life. All links to it break, and each child notices this after a random time. */
 static void life_end (struct life *l)
 {
     struct world *w = l->w;
@@ -375,13 +381,13 @@ static void life_end (struct life *l)
 void life_kill (struct life *l)
 {
     world_say (l->w, l, "is killed");
-    if (l->storing && world_chance (l->w, 500)) /* the commit had happened, but was not reported */
+    if (l->storing && world_chance (l->w, 500)) /* the commit has happened, but the root was not notified */
         l->w->disk = l->record;
     life_end (l);
 }
 
-/* Requests for leases may arrive after a life has stopped and before it ends. They must be granted nothing (STOP_CLOSES
- * in doc/model).
+/* A life may receive requests for leases after it has stopped and before it ends. It must grant nothing then
+ * (STOP_CLOSES in doc/model).
  */
 static void hear_late_wants (struct life *l)
 {
@@ -396,7 +402,7 @@ static void hear_late_wants (struct life *l)
         life_event (l, &late[i]);
 }
 
-/* Stop cleanly: the last messages are sent. A root stores its last record, unless the disk fails. */
+/* Stop cleanly: the node sends its last messages. A root stores its last record, unless the disk fails. */
 static void stop (struct life *l, struct lease_record *last, bool *stored)
 {
     struct world *w = l->w;
@@ -468,8 +474,8 @@ void life_load (struct world *w, uint32_t rank)
     *left = (struct left){ 0 };
 }
 
-/* Connect to the nearest living ancestor. The link gets a new number, so messages that are under way on the old link
- * are lost.
+/* Connect to the nearest living ancestor. The link gets a new number, so messages that are still on the old link are
+ * lost.
  */
 void life_attach (struct life *l)
 {
@@ -491,7 +497,9 @@ void life_attach (struct life *l)
     world_later (w, 1 + world_below (w, 20 * MS), EV_ATTACH, l->id, 0);
 }
 
-/* The parent is lost. In most cases the broker fails the module's requests to it. */
+/* The link to the parent breaks. In most cases the broker then fails the requests that the module has sent to the
+ * parent.
+ */
 void life_lose (struct life *l)
 {
     struct world *w = l->w;

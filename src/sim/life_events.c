@@ -42,7 +42,7 @@ void ask_destroy (struct life *l, struct ask *a)
     free (a);
 }
 
-/* Check that a request is answered before its timeout. A pause of the life does not count. */
+/* Check that a request is answered before its timeout. A pause of the life does not count as waiting. */
 static void sim_check_time (struct life *l, const struct ask *a)
 {
     uint64_t late_us = a->asked_us + (l->w->timeout_ms + BACKLOG_MS) * MS + 5 * MS;
@@ -76,7 +76,7 @@ static void sim_check_answer (struct world *w, struct life *l, const struct ask 
     w->result.answered++;
 }
 
-/* Check that ids that were made here and leave now are not below a watermark that a root has reported. */
+/* Check that ids that were made by this life, and leave it now, are not below a watermark that a root has reported. */
 static void sim_check_watermark (struct life *l, const struct id_run *run, size_t nruns)
 {
     for (size_t i = 0; i < nruns; i++) {
@@ -88,7 +88,7 @@ static void sim_check_watermark (struct life *l, const struct id_run *run, size_
     }
 }
 
-/* Check that ids that were made here are not older than their request, apart from the clock's bound. */
+/* Check that ids that were made by this life are not older than their request, apart from the clock's bound. */
 static void sim_check_age (struct life *l, const struct ask *a, const struct id_run *run, size_t nruns)
 {
     life_note_bound (l);
@@ -139,8 +139,8 @@ static void reply_op (void *arg, void *cookie, const struct id_run *run, size_t 
     ask_destroy (l, a);
 }
 
-/* Check that EOVERFLOW is answered only after the end of the root's time. Notes the lead first, because this life may
- * be a root that has just started.
+/* Check that EOVERFLOW is answered only when the root's time has ended. The lead of the roots is noted first, because
+ * this life may be a root that has just started.
  */
 static void sim_check_overflow (struct life *l)
 {
@@ -164,7 +164,7 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     if (errnum == EOVERFLOW)
         sim_check_overflow (l);
     else if (a->client && a->final && errnum != EAGAIN
-             && l->w->disk.horizon_ms < END_MS) /* at the end of time nothing is left to grant */
+             && l->w->disk.horizon_ms < END_MS) /* at the end of time no leases can be granted */
         sim_check_fail (l->w->check, "life %u of rank %u cannot be served although all faults are healed: %s",
                         (unsigned)l->id, (unsigned)l->rank, text ? text : "");
     ask_destroy (l, a);
@@ -218,7 +218,7 @@ static void report_up_op (void *arg, const struct report *report)
     (void)send_up (arg, (struct message){ .type = MSG_REPORT, .report = *report });
 }
 
-/* The request is a promise not to use the rest, whether it arrives or not. */
+/* Send a request for a sublease. It promises not to use anything behind 'end_ms', whether it arrives or not. */
 static int share_up_op (void *arg, const struct share_want *want)
 {
     struct life *l = arg;
@@ -320,7 +320,7 @@ static void on_want (struct life *l, const struct message *m)
         message_send (l->w, &answer);
 }
 
-/* A new sublease is a source of ids of its own; the renewal of one is not. */
+/* Note a sublease. A new one is another source of ids; if it renews the last one, it replaces that. */
 static void note_area (struct life *l, uint32_t from)
 {
     const struct borrower *b = node_borrower (l->node);
@@ -347,7 +347,7 @@ static void on_share (struct life *l, const struct message *m)
         note_area (l, m->from);
 }
 
-/* A message arrives if its link still exists and its receiver lives. */
+/* Whether a message arrives: its link must still exist, and its receiver must live. */
 static bool arrives (const struct world *w, const struct message *m)
 {
     const struct life *from = w->life[m->from], *to = w->life[m->to];
@@ -416,7 +416,7 @@ static uint32_t some_count (struct world *w)
     }
 }
 
-/* An id that was never made: a client may name any id. */
+/* Return an id that was never made, because a client may name any id. */
 static fluid_t lie (struct life *l)
 {
     static const uint64_t reaches_ms[] = { 150, 5000, UINT64_C (946080000000) };
@@ -430,7 +430,7 @@ static fluid_t some_after (struct life *l)
     struct world *w = l->w;
     fluid_t after = world_chance (w, 300) ? l->last_id : 0;
 
-    if (world_chance (w, 20) && w->nlives > 1) { /* an id of another life */
+    if (world_chance (w, 20) && w->nlives > 1) { /* an id that another life made */
         fluid_t other = w->life[1 + world_below (w, w->nlives)]->last_id;
         after = other > after ? other : after;
     }
@@ -448,7 +448,7 @@ static void ask (struct life *l, uint32_t client, uint32_t count, fluid_t after)
     node_block (l->node, life_boot_us (l), &(struct node_request){ a, count, after, false, name, false, false });
 }
 
-/* A module borrows time. Its subleases must be disjoint from all others, across restarts of any module. */
+/* A module borrows time. Its subleases of time must not overlap with any other, even if modules were restarted. */
 static void lend_time (struct life *l)
 {
     struct world *w = l->w;
@@ -467,7 +467,7 @@ static void lend_time (struct life *l)
         sim_check_fail (w->check, "a sublease of time: %s", sim_check_violation (w->loans));
 }
 
-/* A client requests ids. The last client requests many at times. */
+/* A client requests ids. The last client sometimes requests very many. */
 void life_ask (struct life *l)
 {
     struct world *w = l->w;
@@ -482,7 +482,7 @@ void life_ask (struct life *l)
         world_later (w, 200 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
 }
 
-/* A root may report a lower watermark after a crash. */
+/* Request the watermark of a root. After a crash it may be lower than before. */
 void life_ask_watermark (struct life *l)
 {
     struct world *w = l->w;
@@ -514,7 +514,7 @@ static void on_heartbeat (struct life *l, bool once)
     world_check_bounds (w);
 }
 
-/* A commit: the disk stores the record, then the root is notified. Each of the two may fail. */
+/* A commit has ended. If the disk fails, the root is notified of a failure, although the record may be stored. */
 void life_stored (struct life *l)
 {
     struct world *w = l->w;
@@ -547,7 +547,7 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     int64_t sure_us;
 
     l->boot_offset += boot_us;
-    l->resumed_us = life_boot_us (l); /* requests seem to have waited for that long */
+    l->resumed_us = life_boot_us (l); /* requests seem to have waited for all of the missed time */
     clock_check_look (&witness, &at, &sure_us);
     at = (struct clock_check_reading){ .boot_us = 1 + boot_us, .raw_us = 1 + raw_us, .wall_us = 1 + wall_us };
     int64_t off_us = clock_check_look (&witness, &at, &sure_us);
@@ -557,7 +557,7 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     }
     else
         node_lost_time (l->node, life_boot_us (l), off_us);
-    for (unsigned i = 0; off_us > 0 && i < NAREAS; i++) /* subleases are older by that time */
+    for (unsigned i = 0; off_us > 0 && i < NAREAS; i++) /* subleases are older by the missed time */
         l->area[i].area.until_us -= min_u64 (l->area[i].area.until_us, (uint64_t)off_us);
     life_look (l);
 }
@@ -574,7 +574,7 @@ void life_resume (struct life *l)
     l->misses = false;
     l->resumed_us = life_boot_us (l);
     world_say (l->w, l, "continues");
-    for (size_t i = 0; i < l->nwaiting; i++) { /* all now, in their order */
+    for (size_t i = 0; i < l->nwaiting; i++) { /* all at this moment, in their order */
         l->waiting[i].t = l->w->t;
         world_push (l->w, l->waiting[i]);
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pager.c - processes of a life's host that make ids by its page
+/* pager.c - processes on a life's host that make ids by its page
  *
- * They run the client's code (libpage/page_client.c); the linker replaces its clocks by simulated ones:
- * -Wl,--wrap=clock_gettime,--wrap=clock_nanosleep. A process that would sleep is called again at the end of the sleep.
- * Some processes are stopped after their first reading of the clock, and continue later, after other events.
+ * They run the client's code (libpage/page_client.c). The linker replaces its clocks by simulated ones:
+ * -Wl,--wrap=clock_gettime,--wrap=clock_nanosleep. If a process would sleep, its call ends, and is repeated when the
+ * sleep is over. Some processes are stopped after their first reading of the clock, and continue later, after other
+ * events.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,24 +16,24 @@
 #include "libutil/minmax.h"
 #include "sim/world.h"
 
-/* Shared libraries, too, call the functions of libc that a test replaces. */
+/* Shared libraries must find these functions, too, because they call the functions of libc that this test replaces. */
 #pragma GCC visibility push(default)
 
-#define COARSE_US 4000 /* largest delay of a coarse clock */
-#define MOST 3000      /* ids of a call */
+#define COARSE_US 4000 /* largest delay of a coarse clock, in microseconds */
+#define MOST 3000      /* most ids of a call */
 
 int __wrap_clock_gettime (clockid_t which, struct timespec *ts);
 int __wrap_clock_nanosleep (clockid_t which, int flags, const struct timespec *at, struct timespec *left);
 
 struct pager {
-    struct idt_page client; /* .page is NULL: the process has no page */
-    fluid_t last;           /* its last id */
+    struct idt_page client; /* page NULL: the process has no page */
+    fluid_t last;           /* the last id that it made */
     bool asks;
     uint32_t want;
-    uint64_t asked_us; /* the life's clock at its first reading */
-    uint64_t truth_us; /* as in struct ask */
-    fluid_t floor;     /* the newest id of others at that time */
-    uint64_t bound_us; /* how far off the clock may be, by its own bound */
+    uint64_t asked_us; /* the life's clock at the first reading of the call */
+    uint64_t truth_us; /* the instance's time at that reading; 0: unknown */
+    fluid_t floor;     /* the newest id that others had made at that time */
+    uint64_t bound_us; /* largest error of the clock, by its own bound */
 };
 
 /* --- clocks of the process that runs ------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ int __wrap_clock_nanosleep (clockid_t which, int flags, const struct timespec *a
     return 0;
 }
 
-/* Like idt_page_generate (). EINPROGRESS: the process sleeps until called.wake_us. */
+/* Make ids like idt_page_generate (). EINPROGRESS: the process sleeps until called.wake_us. */
 static int generate (struct life *l, struct pager *p, fluid_t *ids)
 {
     called.boot_us = p->asked_us;
@@ -73,7 +74,7 @@ static int generate (struct life *l, struct pager *p, fluid_t *ids)
 
 /* --- pages ------------------------------------------------------------------------------------------------ */
 
-/* The memory of a page remains for the processes that mapped it. */
+/* Make a page. Its memory remains for the processes that have mapped it. */
 static struct page *make_page (struct life *l)
 {
     struct kept_page *kept = must (aligned_alloc (PAGE_LINE, sizeof (*kept)));
@@ -93,7 +94,7 @@ void life_publish (struct life *l)
         l->page = NULL;
 }
 
-/* Request the page: a broker that lives answers. */
+/* Request the page. A living broker answers. */
 static void get_page (struct life *l, struct pager *p)
 {
     p->client.page = NULL;

@@ -3,7 +3,7 @@
 
 /* sim.c - one history of a tree of nodes, decided by a seed: its random numbers, events, messages and faults
  *
- * Faults happen at random until the world is healed. Then every request must be served, and all brokers stop.
+ * Faults happen at random until the world is healed. After that every request must be served, and all brokers stop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ void message_unref (struct message *msg)
     free (msg);
 }
 
-/* Mostly short, sometimes very long, so that messages overtake each other. */
+/* Return the delay of a message: mostly short, but sometimes very long, so that messages overtake each other. */
 static uint64_t delay (struct world *w)
 {
     uint64_t us = 20 + world_below (w, w->delay_us);
@@ -99,8 +99,8 @@ static uint64_t delay (struct world *w)
     return !w->healing && world_chance (w, 20) ? us * (1 + world_below (w, 50)) : us;
 }
 
-/* A repeated message may arrive after its sender, and the sender's successor, have ended (RETURN_BY_LESSEE in
- * doc/model).
+/* Return the delay of a repeated message. It may arrive after its sender, and even the sender's successor, have ended
+ * (RETURN_BY_LESSEE in doc/model).
  */
 static uint64_t repeat_delay (struct world *w)
 {
@@ -164,8 +164,8 @@ static void fault_pause (struct world *w, struct life *l)
     world_later (w, world_below (w, 3 * w->lease_ms * MS), EV_RESUME, l->id, 0);
 }
 
-/* CLOCK_BOOTTIME of the host jumps ahead, which the other clocks show; or CLOCK_MONOTONIC_RAW does, and no time was
- * missed.
+/* CLOCK_BOOTTIME of the host jumps ahead. Either time was missed, and the other clocks show it; or CLOCK_MONOTONIC_RAW
+ * jumps, too, and no time was missed.
  */
 static void fault_jump (struct world *w, struct life *l)
 {
@@ -176,7 +176,7 @@ static void fault_jump (struct world *w, struct life *l)
     life_clocks_went (l, boot ? us : 0, boot ? 0 : us, 0);
 }
 
-/* The root crashes many times within no time. The clock debt of that has a bound. */
+/* The root crashes many times within a moment. The clock debt that results has a bound. */
 static void fault_crash_loop (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
@@ -203,8 +203,7 @@ static void fault_disk (struct world *w)
     w->disk_delay_us = delays[world_below (w, 4)];
 }
 
-/* The whole instance stops, leaves first, and starts again. A life that is killed instead may live on without a
- * connection.
+/* The whole instance stops, leaves first, and starts again. Some lives do not stop, and live on without a connection.
  */
 static void fault_instance (struct world *w)
 {
@@ -254,7 +253,7 @@ static void make_fault (struct world *w)
             life_reload (l);
     }
     else if (kind < 58)
-        start_later (w, l->rank); /* a second life claims the rank; the first does not notice */
+        start_later (w, l->rank); /* a second life claims the rank, and the first does not notice this */
     else if (kind < 78)
         fault_pause (w, l);
     else if (kind < 80 && !l->paused)
@@ -269,7 +268,8 @@ static void on_start (struct world *w, uint32_t rank)
 
     for (uint32_t i = 1; i <= w->nlives; i++)
         lives += w->life[i]->alive && w->life[i]->rank == rank;
-    if (rank == 0 && root_lives (w)) /* the file is locked: a second root does not start (ONE_ROOT) */
+    if (rank == 0
+        && root_lives (w)) /* the first root has locked the file, so a second root does not start (ONE_ROOT) */
         return;
     if (w->healing ? w->current[rank] != 0 : lives >= 3)
         return;
@@ -302,11 +302,11 @@ static void handle (struct world *w, const struct sim_event *e)
         if (l->alive)
             life_look (l);
     }
-    else if (e->type == EV_PAGE && !(l->paused && l->misses)) /* even if the broker is dead or paused */
+    else if (e->type == EV_PAGE && !(l->paused && l->misses)) /* processes run even if the broker is dead or paused */
         pager_event (l, e->n);
     else if (l->alive && l->paused) {
         life_wait (l, e);
-        return; /* keeps the message */
+        return; /* life_wait () keeps the message */
     }
     else if (l->alive)
         life_event (l, e);
@@ -324,7 +324,7 @@ static void run_until (struct world *w, uint64_t t, uint64_t steps)
     }
 }
 
-/* Leave one life for each rank, and repair all links and disks. Then every request must be served. */
+/* Leave one life for each rank, and repair all links and disks. From then on every request must be served. */
 static void heal (struct world *w)
 {
     w->healing = true;
@@ -345,8 +345,8 @@ static void heal (struct world *w)
                UINT64_MAX); /* the slowest commit takes 500 ms */
 }
 
-/* Whether a lease is much longer than the round trip to the root. Otherwise ranks lose and get their leases all the
- * time.
+/* Whether a lease is much longer than the round trip to the root. If it is not, ranks lose their leases and get new
+ * ones all the time.
  */
 static bool is_near (const struct world *w)
 {
@@ -357,8 +357,8 @@ static bool is_near (const struct world *w)
     return 8 * hops * w->delay_us < w->lease_ms * MS;
 }
 
-/* After some leases without faults the watermark must be as new as the reports. At the end of time no rank holds a
- * lease.
+/* After some leases without faults, the watermark must be close to the root's time. At the end of time no rank holds a
+ * lease, so nothing is checked.
  */
 static void sim_check_progress (struct world *w)
 {
@@ -410,7 +410,7 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
     w->max_generators = 1 + (uint32_t)world_below (w, w->nranks + 1);
     w->lease_ms = leases[world_below (w, 3)];
-    w->timeout_ms = 300 + world_below (w, 250); /* enough for three round trips over 16 hops */
+    w->timeout_ms = 300 + world_below (w, 250); /* ms: enough for three round trips over 16 hops */
     w->loss = (unsigned)world_below (w, 3) * 30;
     w->repeat = (unsigned)world_below (w, 3) * 30;
     w->delay_us = 50 + world_below (w, 3000);
@@ -423,13 +423,13 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->spilling = config->seed % 3 == 0;
     w->lanes = config->seed % 8 == 0 ? 3 : 1;
     w->paging = config->seed % 5 < 2;
-    if (w->spilling) /* few owner ranks, one of which is not the root */
+    if (w->spilling) /* there are few owner ranks, and at least one of them is not the root */
         w->max_generators = 2 + (uint32_t)(config->seed / 3 % 3);
-    if (w->lanes > 1) /* then all ranks own generators */
+    if (w->lanes > 1) /* with lanes all ranks own generators */
         w->max_generators = w->lanes * (w->nranks + 1);
     w->t = 1000000;
     w->wall_offset_us = (int64_t)world_below (w, 1000000);
-    if (world_below (w, 10) == 0) /* time ends before the history does, or a little later */
+    if (world_below (w, 10) == 0) /* the instance's time ends during the history, or a little later */
         w->wall_offset_us += (int64_t)((END_MS - world_below (w, 10000)) * MS);
     for (uint32_t rank = 0; rank < w->nranks; rank++)
         world_later (w, world_below (w, 3 * MS), EV_START, rank, 0);

@@ -3,32 +3,34 @@
 
 /* sim.h - one history of a tree of nodes in a world full of faults, decided by a seed
  *
- * The nodes are the broker's (modules/fluid/node/node.h). Clock, network and disk are simulated:
+ * The nodes are those of the broker (modules/fluid/node/node.h). Clock, network and disk are simulated:
  * - messages are lost, repeated, delayed and reordered
  * - brokers are killed, paused, cut off, started twice, and stopped cleanly, at any point
- * - wall clocks jump; a host's clocks miss pauses, jump, or report time that did not pass, and the clock check must
- *   detect which
- * - the root's disk hangs and fails; a commit, also the last one of a clean stop, may or may not have happened when the
- *   root dies
+ * - wall clocks jump; the clocks of a host miss pauses, jump, or report time that did not pass, which the clock check
+ *   must detect
+ * - the root's disk hangs and fails; if the root dies, its last commit, even that of a clean stop, may or may not have
+ *   happened
  * - rank 0 crashes many times in a row
- * - modules are reloaded, with or without a gap, and continue with their handover; rank 0's also after another root ran
+ * - modules are reloaded, with or without a gap, and continue with their handover; rank 0 continues with it even if
+ *   another root ran meanwhile
  * - other modules borrow time
- * - in some histories brokers differ in their options, in some processes make ids by pages, and in some the time comes
- *   to its end
+ * - in some histories brokers differ in their options, in some processes make ids by pages, and in some the instance's
+ *   time ends
  *
- * Meanwhile clients send requests to every rank, some for ids above one that was never made, some for more ids than can
- * be made in time. At the end all faults are healed, and every request that waits must be served.
+ * Meanwhile clients send requests to every rank. Some name an id that was never made, and request ids above it; some
+ * request more ids than can be made in time. At the end all faults are healed, and every request that waits must be
+ * served.
  *
  * Checked at every step:
  * - no id is made twice; ids lie in ranges that are held; the ranges that different incarnations hold are disjoint
  * - the root holds and grants nothing above the horizon that is on the disk; crashes put the horizon ahead by at most
- *   the bound
- * - each request is answered exactly once and in its time, with as many ids as it asked for, above the id that it named
+ *   a bound
+ * - each request is answered exactly once and in time, with as many ids as it asked for, all above the id that it named
  * - all ids that one client gets from one broker increase
- * - no id leaves the broker that made it below a watermark that a root has reported before, nor is it older than its
+ * - no id leaves the broker that made it below a watermark that a root has reported before; no id is older than its
  *   request, apart from the bound of the broker's clock
- * - no clock goes back or runs ahead of the clocks of the roots; clocks differ from the root's by at most their own
- *   bound (in histories whose root lives throughout)
+ * - no clock goes back, or runs ahead of the clocks of the roots; in histories whose root lives throughout, no clock
+ *   differs from the root's by more than its own bound
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -38,8 +40,8 @@
 
 struct sim_config {
     uint64_t seed;
-    uint32_t nodes; /* 1 ... 64; 0: the seed decides, 2 ... 16 */
-    uint64_t steps; /* events before all faults are healed */
+    uint32_t nodes; /* 1 ... 64; 0: the seed decides on 2 ... 16 */
+    uint64_t steps; /* number of events until all faults are healed */
     bool verbose;   /* print each event */
 };
 
@@ -48,16 +50,16 @@ struct sim_result {
     uint64_t events;
     uint64_t faults;
     uint64_t requests;
-    uint64_t answered; /* with ids */
-    uint64_t failed;   /* with an error */
+    uint64_t answered; /* requests that were answered with ids */
+    uint64_t failed;   /* requests that failed with an error */
     uint64_t ids;
-    uint64_t ranges;     /* granted */
-    uint64_t shares;     /* subleases, renewals included */
+    uint64_t ranges;     /* ranges that were granted */
+    uint64_t shares;     /* subleases that were granted, renewals included */
     uint64_t spilled;    /* requests that owner ranks forwarded */
-    uint64_t watermarks; /* times that it rose */
-    uint64_t paged;      /* ids made by a page */
-    uint64_t lives;      /* incarnations */
-    uint64_t sim_ms;     /* simulated time */
+    uint64_t watermarks; /* how often the watermark rose */
+    uint64_t paged;      /* ids that were made by a page */
+    uint64_t lives;      /* number of incarnations */
+    uint64_t sim_ms;     /* simulated time in ms */
 };
 
 /* Play a history, and add its result to '*sum'. */

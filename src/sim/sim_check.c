@@ -3,8 +3,8 @@
 
 /* sim_check.c - checks a simulated history
  *
- * Ids are kept as one bit each, in pages of a generator and a millisecond, which are found by hashing. Ranges are kept
- * as a list for each generator, in the order in which they were granted.
+ * For each id one bit is kept. The bits of a generator and a millisecond form a page, and pages are found by hashing.
+ * Ranges are kept as a list for each generator, in the order in which they were granted.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "sim/sim_check.h"
 
 struct checked_page {
-    uint64_t key; /* id >> 10, plus 1; 0: free */
+    uint64_t key; /* id >> 10, plus 1; 0: the entry is free */
     uint64_t bit[FLUID_PER_MS / 64];
 };
 
@@ -34,9 +34,9 @@ struct borrowed {
 };
 
 struct sim_check {
-    struct checked_page *page; /* hash table; its size is a power of two */
+    struct checked_page *page; /* a hash table whose size is a power of two */
     size_t npages, used;
-    struct ranges *ranges; /* by generator */
+    struct ranges *ranges; /* index: generator */
     struct borrowed *borrowed;
     size_t nborrowed, borrowed_size;
     uint64_t ids;
@@ -139,7 +139,7 @@ static bool overlap (const struct area *x, const struct area *y)
                   < (x->range.hi_ms < y->range.hi_ms ? x->range.hi_ms : y->range.hi_ms);
 }
 
-/* The sublease of which the lender granted 'b' as a part; NULL if the lender owns the generator. */
+/* Return the sublease of which the lender granted 'b' as a part; NULL if the lender owns the generator. */
 static const struct borrowed *source (const struct sim_check *c, const struct borrowed *b)
 {
     for (size_t i = c->nborrowed; i > 0; i--)
@@ -148,7 +148,7 @@ static const struct borrowed *source (const struct sim_check *c, const struct bo
     return NULL;
 }
 
-/* Whether 'b' is, over any number of hops, a part of what 'life' has. */
+/* Whether 'b' is a part of what 'life' holds, over any number of hops. */
 static bool comes_from (const struct sim_check *c, const struct borrowed *b, uint32_t life)
 {
     for (int hops = 0; b && hops < 64; hops++, b = source (c, b))

@@ -3,7 +3,7 @@
 
 /* sim_check.h - checks a simulated history: which life may make which ids, and which ids were made
  *
- * 'life' is one incarnation of a broker. The first violation is kept as a sentence.
+ * 'life' is the number of one incarnation of a broker. The first violation is kept as a sentence.
  */
 #ifndef SIM_SIM_CHECK_H
 #define SIM_SIM_CHECK_H
@@ -20,7 +20,7 @@
 
 struct sim_check;
 
-/* A simulation aborts when memory is exhausted. */
+/* Check the result of an allocation. A simulation aborts if memory is exhausted. */
 static inline void *must (void *p)
 {
     if (!p)
@@ -28,7 +28,7 @@ static inline void *must (void *p)
     return p;
 }
 
-/* Copy 'n' items; NULL if there are none. */
+/* Copy 'n' items. Returns NULL if 'n' is 0. */
 static inline void *sim_copy (const void *p, size_t n, size_t size)
 {
     return n > 0 ? memcpy (must (malloc (n * size)), p, n * size) : NULL;
@@ -47,26 +47,26 @@ static inline uint64_t sim_random (uint64_t *state)
 struct sim_check *sim_check_create (void);
 void sim_check_destroy (struct sim_check *c);
 
-/* A life holds a range of a generator. No other life may hold a part of it, at any time. */
+/* A life holds a range of a generator. No other life may ever hold a part of this range. */
 void sim_check_hold (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t lo_ms, uint64_t hi_ms);
 
-/* A life has stopped: of what it held it has used and will use nothing from 'end_ms' on. */
+/* A life has stopped. Of all ranges that it held, it has used nothing from 'end_ms' on, and never will. */
 void sim_check_close (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t end_ms);
 
-/* sim_check_borrow (): the life 'from' granted 'life' a sublease (doc/design/shares.md). No other life may hold any of
- * its granules in that time, except lives to which 'life' grants parts of it. sim_check_return (): the life uses
- * nothing from 'end_ms' on of all its subleases.
+/* sim_check_borrow (): the life 'from' has granted 'life' a sublease (doc/design/shares.md). No other life may hold any
+ * of its granules during its time, except lives to which 'life' grants parts of it. sim_check_return (): the life uses
+ * nothing of all its subleases from 'end_ms' on.
  */
 void sim_check_borrow (struct sim_check *c, uint32_t life, uint32_t from, const struct area *area);
 void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms);
 
-/* Ids were given to a client. Each must be new, and must lie in a range or sublease that a life holds. */
+/* A client got ids. Each must be new, and must lie in a range or sublease that a life holds. */
 void sim_check_issue (struct sim_check *c, const struct id_run *run);
 
-/* Report a violation of another kind. */
+/* Report a violation that the caller has found. */
 void sim_check_fail (struct sim_check *c, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
-const char *sim_check_violation (const struct sim_check *c); /* or NULL */
-uint64_t sim_check_ids (const struct sim_check *c);          /* ids checked */
+const char *sim_check_violation (const struct sim_check *c); /* NULL: no violation */
+uint64_t sim_check_ids (const struct sim_check *c);          /* number of ids that were checked */
 
 #endif /* SIM_SIM_CHECK_H */

@@ -45,7 +45,7 @@ static void test_judge (void)
     sim_check_destroy (c);
 }
 
-/* Play histories from 'seed' on, and report the first one that fails. */
+/* Play 'count' histories, beginning with 'seed', and report the first one that fails. */
 static void play (uint64_t seed, uint64_t count, uint32_t nodes, uint64_t steps)
 {
     struct sim_result sum = { .events = 0 };

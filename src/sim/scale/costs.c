@@ -17,7 +17,7 @@
 struct cost_member {
     const char *name;
     size_t offset;
-    size_t count; /* of numbers: 1, or 2 for struct cost_grows */
+    size_t count; /* number of values: 1, or 2 for struct cost_grows */
 };
 
 #define MEMBER(x)                                                                         \

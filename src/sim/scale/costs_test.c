@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* costs_test.c - valid and invalid files of times */
+/* costs_test.c - files of times: valid ones are read, invalid ones are refused */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +39,8 @@ static void refuses (const char *text, const char *why)
     ok (read_text (&c, text, &err) < 0 && strstr (err.text, why), "refused: %s", err.text);
 }
 
-/* The time changes by the same amount with each doubling, and is constant below the smaller of the two measured
- * numbers.
+/* With each doubling of the brokers a time changes by the same amount. Below the smaller of the two measured numbers it
+ * is constant.
  */
 static void test_growth (void)
 {

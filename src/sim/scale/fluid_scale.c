@@ -54,12 +54,12 @@ static const char usage[] =
 
 enum value_kind { VALUE_U32, VALUE_U64, VALUE_TIME, VALUE_FLAG, VALUE_TEXT, VALUE_OTHER };
 
-/* An option, where its value goes, and the values that are allowed; of a time only the least one. */
+/* An option: where its value goes, and which values are allowed. For a time only the smallest value is given. */
 static const struct row {
     const char *name;
     char letter; /* 0: none */
     enum value_kind kind;
-    size_t offset; /* in struct scale_config; VALUE_OTHER: not used */
+    size_t offset; /* offset in struct scale_config; VALUE_OTHER: not used */
     uint64_t min, max;
 } rows[] = {
 #define AT(member) offsetof (struct scale_config, member)

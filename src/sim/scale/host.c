@@ -4,9 +4,10 @@
 /* host.c - the model of processors, links and clients: when a step ends, when a message arrives, when a client sends a
  * request and how long it waits
  *
- * Messages are in order over each link, in each direction. Each rank has one client. Random requests of each are
- * equivalent to one random sequence of requests, each at a random rank. Latency is measured from the end of the
- * client's send until it begins to read the answer, as in bench/bench-scale.c.
+ * Messages over a link arrive in the order in which they were sent, in each direction. Each rank has one client. All
+ * clients' random requests are modelled as one random sequence of requests, each at a random rank, which is equivalent.
+ * Latency is measured from the end of the client's send until the client begins to read the answer, as in
+ * bench/bench-scale.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,11 @@
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
-#define REST_NS (5 * MS_NS) /* a longer rest leaves a broker's caches cold */
+#define REST_NS (5 * MS_NS) /* after a longer rest, a broker's caches are cold */
 
-/* Sizes on the wire in bytes (protocol.md): header, routes and ZeroMQ's frames; a run; a want or a grant in JSON. */
+/* Bytes on the wire (protocol.md): FRAME is header, routes and ZeroMQ's frames; RUN is a run of ids; WANT is a want or
+ * a grant in JSON.
+ */
 #define FRAME 120
 #define RUN 12
 #define WANT 90
@@ -54,7 +57,7 @@ uint64_t rank_when_ns (const struct scale_rank *r, uint64_t boot_us)
 {
     uint64_t now_us = rank_boot_us (r), us = boot_us > now_us ? boot_us - now_us : 0;
 
-    return r->busy_ns + (us + us / 8192 + 1) * 1000; /* never too early: the drift is less than 1/8192 */
+    return r->busy_ns + (us + us / 8192 + 1) * 1000; /* never too early, because the drift is less than 1/8192 */
 }
 
 /* --- processors ------------------------------------------------------------------------------------ */
@@ -88,7 +91,7 @@ static struct scale_process *process_of (struct scale *s, const struct scale_eve
     return &s->process[plan_process (s->plan, e->rank)];
 }
 
-/* The single thread that handles the event; NULL if it is another one. */
+/* Return when the thread that handles the event is free again; NULL: ZeroMQ's threads handle it. */
 static uint64_t *thread_of (struct scale *s, const struct scale_event *e)
 {
     if (is_clients (e))
@@ -98,8 +101,8 @@ static uint64_t *thread_of (struct scale *s, const struct scale_event *e)
     return s->plan ? &process_of (s, e)->busy_ns : &s->rank[e->rank].busy_ns;
 }
 
-/* Only requests take additional time for cold caches: the measured times of heartbeats and reports in a process of
- * many include it (scripts/scale-measure).
+/* Only requests need additional time for cold caches. In a process of many brokers, the measured times of heartbeats
+ * and reports already include this time (scripts/scale-measure).
  */
 static bool is_request (const struct scale_event *e)
 {
@@ -107,7 +110,7 @@ static bool is_request (const struct scale_event *e)
            || (e->type == EV_MESSAGE && ((const struct scale_message *)e->with.p)->type == MSG_BLOCK);
 }
 
-/* If the thread did not rest, only the memory of the broker itself is cold. */
+/* Add the time for cold caches. If the thread did not rest, only the memory of the broker itself is cold. */
 static void wake (struct scale *s, const struct scale_event *e, uint64_t *thread_ns, uint64_t at_ns)
 {
     bool rested = at_ns > *thread_ns + REST_NS;
@@ -283,8 +286,8 @@ bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
     return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
 }
 
-/* The content of messages for leases and subleases takes the same time on each kind of link. start_us includes the work
- * of a hello inside a process.
+/* Return the processor time that a message needs. The content of messages for leases and subleases takes the same time
+ * on each kind of link. Inside a process, start_us includes the hello.
  */
 double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us)
 {
@@ -336,7 +339,7 @@ static uint64_t arrival_ns (struct scale *s, struct scale_way *way, uint64_t sen
     return way->last_ns;
 }
 
-/* Over a link between processes. */
+/* Plan when a message arrives over a link between processes. */
 static struct scale_event leave (struct scale_rank *from, struct scale_rank *child, struct scale_message *m)
 {
     struct scale *s = from->s;
@@ -360,15 +363,16 @@ void scale_link_send (struct scale_rank *from, const struct scale_message *msg)
     m->link = child->link;
     rank_spend (from, message_cost_us (s, m, s->config.costs.send_us));
     count (s, child, m);
-    if (scale_link_is_inside (s, m->from, m->to)) /* a queue in memory: read when the process has no other work */
+    if (scale_link_is_inside (
+            s, m->from, m->to)) /* the link is a queue in memory, which is read when the process has no other work */
         queue_push (&s->queue,
                     (struct scale_event){ .t_ns = from->busy_ns, .type = EV_MESSAGE, .rank = m->to, .with.p = m });
     else
         queue_push (&s->queue, leave (from, child, m));
 }
 
-/* The message is delivered when ZeroMQ's threads begin to run; their further work keeps a core busy, and does not delay
- * the message.
+/* ZeroMQ's threads have a message. They deliver it when they begin to run. Their further work keeps a core busy, but
+ * does not delay the message.
  */
 void scale_link_io (struct scale *s, const struct scale_event *e)
 {
@@ -442,7 +446,7 @@ void load_next (struct scale *s)
     scale_at (s, s->t_ns + (uint64_t)gap_ns (s), EV_LOAD, 0, 0);
 }
 
-/* The n-th rank of a burst. The first one also schedules the next burst. */
+/* The n-th rank of a burst sends its requests. The first rank also schedules the next burst. */
 void load_burst (struct scale *s, uint64_t n)
 {
     const struct scale_load *l = &s->config.load;
@@ -483,7 +487,7 @@ void load_client (struct scale *s, const struct scale_event *e)
                                .t_ns = s->client_ns + local_ns (s), .type = EV_REQUEST, .rank = e->rank, .with.p = a });
 }
 
-/* The broker may have been killed while the request was under way. */
+/* A client's request arrives. The broker may have been killed since the request was sent. */
 void load_request (struct scale_rank *r, struct scale_ask *a)
 {
     if (!r->node || a->life != r->life) {
@@ -550,8 +554,8 @@ void load_drop (struct scale *s, struct scale_ask *a)
     ask_free (s, a);
 }
 
-/* Immediately after a loss each rank below sends one request. If all ranks are below, a sample of them does, which
- * suffices for percentiles.
+/* Immediately after a loss, each rank below 'top' sends one request. If all ranks are below it, only a sample of them
+ * does, which suffices for percentiles.
  */
 void load_probe (struct scale *s, uint32_t top)
 {

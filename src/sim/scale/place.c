@@ -3,8 +3,8 @@
 
 /* place.c - start and end: a broker starts, connects to a parent, loses it, is killed
  *
- * As in broker/overlay/parent.c and hello.c, a broker tries its parent first, then the other ancestors in turn. An
- * ancestor accepts only a few brokers a second that are not its children.
+ * Like in broker/overlay/parent.c and hello.c, a broker tries its parent first, then the other ancestors in turn. If
+ * brokers are not its children, an ancestor accepts only a few of them a second.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 
 #include "sim/scale/private.h"
 
-#define RETRY_MS 20. /* between two ancestors; doubled between rounds through all, up to: */
+#define RETRY_MS 20. /* pause between two ancestors; doubled after each round through all ancestors, up to: */
 #define LAST_RETRY_MS 500.
-#define HELLO_MS 400. /* timeout of an answer */
+#define HELLO_MS 400. /* timeout of the answer to a hello */
 #define PROBE_MS 1000.
 #define SHARE_KEEP 512 /* fluid.share-keep */
-#define PATIENCE 4     /* attempts at the parent before a new broker tries other ancestors */
+#define PATIENCE 4     /* a new broker tries its parent this often before other ancestors */
 
 static uint64_t jittered_ns (struct scale *s, double ms)
 {
@@ -46,7 +46,7 @@ static bool may_climb (const struct scale_rank *r)
     return r->has_joined || r->rounds >= PATIENCE;
 }
 
-/* The ancestor to try next. After the last one it is the parent again. */
+/* Return the ancestor to try next. After the last ancestor it is the parent again. */
 static uint32_t next_ancestor (struct scale_rank *r)
 {
     uint32_t a = topo_parent (r->s->topo, rank_number (r));
@@ -115,8 +115,9 @@ static void start_root (struct scale_rank *r)
     scale_at (s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
 }
 
-/* As in broker/broker_group.c: a process makes its brokers one after the other, then waits for the other processes.
- * From then on each broker waits for its parent, if that is in the same process.
+/* Whether a broker waits for its parent, as in broker/broker_group.c: a process makes its brokers one after the other,
+ * then waits until the other processes have done so. From then on each broker waits until its parent is up, if the
+ * parent is in the same process.
  */
 static bool waits_for (const struct scale *s, uint32_t number, uint32_t parent)
 {
@@ -259,7 +260,7 @@ void rank_joined (struct scale_rank *r, const struct scale_message *m)
 
 /* --- loss --------------------------------------------------------------------------------------------------- */
 
-/* Messages that are under way are lost, and the node is notified. */
+/* The link breaks: messages that are on it are lost, and the node is notified. */
 static void part (struct scale_rank *r)
 {
     struct scale_rank *parent = &r->s->rank[r->parent];
@@ -288,7 +289,7 @@ void rank_lost (struct scale_rank *r, uint64_t link)
     if (r->place != PLACE_UP || r->link != link)
         return;
     part (r);
-    r->tries = UINT16_MAX; /* so that the next attempt is at the parent */
+    r->tries = UINT16_MAX; /* the next attempt is then at the parent */
     scale_at (r->s, r->busy_ns + jittered_ns (r->s, RETRY_MS), EV_RETRY, rank_number (r), r->link);
     rank_look (r);
 }

@@ -5,13 +5,14 @@
  *
  *   scale.c   the course of a run: its queue of events, and its ranks
  *   host.c    processors, links, clients: when a step ends, when a message arrives, when a client sends a request
- *   rank.c    what a node hears, and its callbacks
+ *   rank.c    messages for a node, and its callbacks
  *   place.c   start, loss, and the search for a parent
  *   report.c  the output
  *
- * A rank does one step after the other. A rank with its own processor handles arrivals in their order when it is free.
- * So an arrival is executed immediately, with the time at which the step will have ended, and no queue is needed. If
- * ranks share cores, a step that cannot begin yet is postponed until its rank, or a core, is free.
+ * A rank does one step after the other. If each rank has its own processor, the rank handles arrivals in their order,
+ * each when the step before has ended. So an arrival is executed immediately, with the time at which its step will have
+ * ended, and no queue is needed. If ranks share cores, a step that cannot begin yet is postponed until its rank, or a
+ * core, is free.
  */
 #ifndef SIM_SCALE_PRIVATE_H
 #define SIM_SCALE_PRIVATE_H
@@ -30,13 +31,13 @@
 #define MS_NS UINT64_C (1000000)
 #define SECOND_NS UINT64_C (1000000000)
 #define EPOCH_MS INT64_C (1767225600000)
-#define MAX_LEVELS 40 /* deeper levels count as the last */
+#define MAX_LEVELS 40 /* levels from this one on are counted together */
 #define NSTATES 4
 
-/* --- events: scale.c ------------------------------------------------------------------------------
+/* --- events: scale.c ------------------
  *
- * The events are ordered by time; events of the same time are in the order in which they were pushed. The queue is a
- * heap with four children for each node: half as deep as a binary heap, and the four are adjacent in memory.
+ * The events are ordered by time. Events of the same time are in the order in which they were pushed. The queue is a
+ * heap in which each node has four children: it is half as deep as a binary heap, and the four are adjacent in memory.
  */
 
 struct scale_event {
@@ -53,10 +54,10 @@ struct scale_event {
 struct queue {
     struct scale_event *event;
     size_t count, size;
-    uint64_t order; /* of the last event */
+    uint64_t order; /* the number of events that were pushed */
 };
 
-/* A queue that is all 0 is empty. The program aborts when memory is exhausted. */
+/* Push an event. A queue that is all 0 is empty. The program aborts if memory is exhausted. */
 void queue_push (struct queue *q, struct scale_event e);
 
 /* Take the next event into '*e'. Returns false if the queue is empty. */
@@ -65,26 +66,26 @@ bool queue_pop (struct queue *q, struct scale_event *e);
 void queue_fini (struct queue *q);
 
 enum event_type {
-    EV_START,    /* of a rank; with.n: then of the next of its process; 0: last */
-    EV_JOIN,     /* a waiting rank may connect to its parent */
+    EV_START,    /* a rank starts; with.n: index in its process of the rank to start next; 0: none */
+    EV_JOIN,     /* a rank that has waited may connect to its parent */
     EV_MESSAGE,  /* a message arrives */
-    EV_IO,       /* ZeroMQ's threads have a message, with --one-host */
-    EV_TICK,     /* a node's deadline; with.n: its time */
-    EV_BEAT,     /* the next heartbeat, or the ones of the next moment, are due */
-    EV_PING,     /* a heartbeat of a rank */
-    EV_RETRY,    /* a rank tries the next ancestor; with.n: the link of the last attempt */
-    EV_PROBE,    /* a rank with another parent than its own tries to return */
-    EV_LOST,     /* a rank notices that its link is broken; with.n: the link */
+    EV_IO,       /* ZeroMQ's threads have a message (only with --one-host) */
+    EV_TICK,     /* the deadline of a node; with.n: its time */
+    EV_BEAT,     /* the heartbeats of the next rank, or of the next moment, are due */
+    EV_PING,     /* a rank sends a heartbeat */
+    EV_RETRY,    /* a rank tries the next ancestor; with.n: the link of its last attempt */
+    EV_PROBE,    /* a rank that is not attached to its own parent tries to return to it */
+    EV_LOST,     /* a rank notices that its link is broken; with.n: the number of the link */
     EV_STORED,   /* the disk has stored the horizon */
     EV_WALL,     /* rank 0 reads the wall clock */
-    EV_LOAD,     /* the next request of any client */
-    EV_BURST,    /* the next rank of a burst */
+    EV_LOAD,     /* a random client sends a request */
+    EV_BURST,    /* the next rank of a burst sends its requests */
     EV_REQUEST,  /* a client's request arrives at its broker */
-    EV_CLIENT,   /* the client process begins a request, with --one-host */
-    EV_ANSWERED, /* ... and has its answer */
-    EV_TURN,     /* of a process that has work; 'rank' is its number */
+    EV_CLIENT,   /* the client process begins a request (only with --one-host) */
+    EV_ANSWERED, /* the client process has an answer (only with --one-host) */
+    EV_TURN,     /* a process has work; 'rank' is the number of the process */
     EV_KILL,
-    EV_PHASE, /* with.n: the next phase */
+    EV_PHASE, /* the next phase begins; with.n: this phase */
 };
 
 enum message_type {
@@ -94,7 +95,7 @@ enum message_type {
     MSG_REPORT,
     MSG_WANT,
     MSG_PING,
-    MSG_HELLO, /* the last type that is sent to a parent */
+    MSG_HELLO, /* types up to this one are sent to a parent */
     MSG_IDS,
     MSG_ERROR,
     MSG_GRANTS,
@@ -105,15 +106,15 @@ enum message_type {
 };
 
 struct scale_message {
-    struct scale_message *next; /* in the free list */
+    struct scale_message *next; /* the next free message */
     enum message_type type;
     uint32_t from, to;
     uint32_t link;
     uint32_t tag;
-    uint32_t count; /* of ids; an errno; in MSG_SHARE retry_ms */
+    uint32_t count; /* number of ids; in MSG_ERROR an errno; in MSG_SHARE retry_ms */
     bool has_share;
     size_t nruns;
-    struct id_run *run; /* 'small', or allocated */
+    struct id_run *run; /* points to 'small', or is allocated */
     struct id_run small[2];
     union {
         fluid_t after;
@@ -126,21 +127,21 @@ struct scale_message {
     };
 };
 
-/* A request that a node holds, of a client or of a child. */
+/* A request of a client or of a child that a node holds. */
 struct scale_ask {
-    struct scale_ask *next, *prev; /* in the list of its rank */
+    struct scale_ask *next, *prev; /* in the list of the rank's requests */
     uint32_t rank;
     uint32_t child;
-    uint32_t link; /* of the child */
+    uint32_t link; /* number of the link to the child */
     uint32_t tag;
     uint32_t count;
-    uint32_t life; /* of the rank that holds it */
+    uint32_t life; /* life of the rank that holds the request */
     bool client;
     bool measured;
-    bool probe; /* sent right after a loss */
+    bool probe; /* sent immediately after a loss */
     bool failed;
     bool at_node;          /* the node has not answered it yet */
-    enum node_state state; /* of the rank at its arrival */
+    enum node_state state; /* state of the rank when the request arrived */
     uint64_t asked_ns;
 };
 
@@ -158,39 +159,39 @@ enum rank_place { PLACE_DOWN, PLACE_SEEKS, PLACE_UP };
 
 struct scale_rank {
     struct scale *s;
-    struct node *node; /* NULL: not running */
+    struct node *node; /* NULL: the broker does not run */
     struct scale_ask *asks;
     uint64_t busy_ns; /* when its processor is free again */
-    uint64_t tick_ns; /* of its next tick; UINT64_MAX: none */
+    uint64_t tick_ns; /* time of its next tick; UINT64_MAX: none */
     uint64_t used_ns; /* processor time during the measurement */
     struct scale_way up, down;
-    struct tags tags;  /* of lease requests to the parent */
+    struct tags tags;  /* matchtags of lease requests to the parent */
     uint32_t received; /* messages from children during the measurement */
-    uint32_t parent;   /* the broker that it is connected to, or tries */
-    uint32_t link;     /* changes with each attempt */
-    uint32_t life;     /* number of its starts */
-    uint16_t tries;    /* ancestors that it tried since one answered */
-    uint16_t rounds;   /* through all of them */
+    uint32_t parent;   /* the broker that it is connected to, or tries to connect to */
+    uint32_t link;     /* number of the link; changes with each attempt */
+    uint32_t life;     /* how often the rank was started */
+    uint16_t tries;    /* ancestors that it has tried since an ancestor answered */
+    uint16_t rounds;   /* rounds through all ancestors */
     uint8_t level;     /* at most MAX_LEVELS - 1 */
-    uint8_t under_way; /* forwards */
+    uint8_t under_way; /* number of forwards under way */
     uint8_t place;     /* enum rank_place */
     bool activated;    /* it was active at some time */
     bool has_joined;   /* it was connected at some time */
-    bool waits;        /* for its parent in the same process, or for all processes */
+    bool waits;        /* it waits for its parent in the same process, or for all processes */
     bool wants_share;  /* a request for a sublease is under way */
 };
 
-/* A process that hosts many ranks, with one thread for them. */
+/* A process that hosts many ranks, all in one thread. */
 struct scale_process {
     uint64_t busy_ns;         /* when its thread is free again */
-    struct scale_event *todo; /* ring buffer, in order of arrival */
+    struct scale_event *todo; /* a ring buffer in order of arrival */
     uint32_t first, count, size;
     bool has_turn; /* an EV_TURN is scheduled */
 };
 
 struct scale_level {
     uint32_t ranks;
-    uint64_t messages[NMESSAGES]; /* to parents, from this level, during the measurement */
+    uint64_t messages[NMESSAGES]; /* messages from this level to parents, during the measurement */
     uint64_t bytes;
     struct samples latency[NSTATES];
 };
@@ -198,14 +199,14 @@ struct scale_level {
 /* --- phases --- */
 enum phase { PHASE_COLD, PHASE_WARM, PHASE_MEASURE, PHASE_DRAIN, PHASE_END };
 
-/* Growing times, for the number of brokers of this run (struct costs). */
+/* Times that grow with the number of brokers (struct cost_grows), for the number of this run. */
 struct scale_transport {
     double heartbeat_us, report_us, local_us, cold_us, client_us;
 };
 
 struct scale {
     struct scale_config config;
-    struct scale_transport inside; /* in a process of many */
+    struct scale_transport inside; /* times inside a process that hosts many brokers */
     struct scale_result result;
     struct topo *topo;
     struct queue queue;
@@ -217,31 +218,31 @@ struct scale {
     uint32_t nlevels;
     struct scale_ask *spare_asks;
     struct scale_message *spare_messages;
-    uint64_t outstanding; /* requests of clients */
+    uint64_t outstanding; /* number of pending requests of clients */
     struct sim_check *check;
 
-    struct authority *authority; /* of rank 0 */
+    struct authority *authority; /* that of rank 0 */
     struct lease_record disk, storing;
     uint64_t core_ns[SCALE_MAX_CORES]; /* --one-host: when each core is free again */
-    struct plan *plan;                 /* of processes; NULL: one for each rank */
+    struct plan *plan;                 /* which process hosts which ranks; NULL: each rank has its own process */
     struct scale_process *process;
-    uint32_t made;        /* how many of their ranks are made */
+    uint32_t made;        /* number of ranks of all processes that are made */
     uint64_t client_ns;   /* when the client process is free again */
     uint64_t io_until_ns; /* when ZeroMQ's threads are free again */
     uint64_t client_used_ns, io_used_ns;
 
-    uint32_t first_asker, askers; /* the first rank with a client, and how many */
-    uint64_t beats;               /* so far: determines the next rank */
-    uint32_t stride;              /* between consecutive ranks of that order */
-    uint32_t bursting;            /* the next rank of this burst */
+    uint32_t first_asker, askers; /* the first rank with a client, and the number of such ranks */
+    uint64_t beats;               /* number of heartbeats so far, which determines the next rank */
+    uint32_t stride;              /* distance between consecutive ranks in the order of heartbeats */
+    uint32_t bursting;            /* index of the next rank of this burst */
 
-    uint32_t owners, nactive, nup; /* owner ranks, how many were active; ranks that joined */
+    uint32_t owners, nactive, nup; /* owner ranks; owner ranks that were active; ranks that joined */
     struct samples joined, activated;
     uint64_t cold_root_wants, cold_root_used_ns;
-    uint64_t begin_ns, end_ns; /* of the measurement */
+    uint64_t begin_ns, end_ns; /* begin and end of the measurement */
     uint64_t kill_ns;
     struct samples served_again[NSTATES], joined_again;
-    uint64_t last_joined_ns; /* after a loss */
+    uint64_t last_joined_ns; /* when the last rank had joined again after a loss */
     struct samples all;
     uint64_t stores;
 };
@@ -255,26 +256,28 @@ void scale_at (struct scale *s, uint64_t t_ns, enum event_type type, uint32_t ra
 bool scale_is_measured (const struct scale *s);
 void scale_fail (struct scale *s, const char *what, uint32_t rank);
 
-/* End the cold start when all ranks have started. */
+/* If all ranks have started, end the cold start. */
 void scale_look_at_start (struct scale *s);
 
 /* --- processors: host.c ------------------------------------------------------------------------------ */
 
-/* Whether the event can be handled now. Otherwise it is scheduled again for the time when it can. */
+/* host_begins (): whether the event can be handled now. Otherwise it is scheduled for the time when it can be handled.
+ * host_ends (): the event was handled.
+ */
 bool host_begins (struct scale *s, const struct scale_event *e);
 void host_ends (struct scale *s, const struct scale_event *e);
 
-/* The turn of a process. Returns whether it has work: then '*next' is handled between host_turn_begins () and
- * host_turn_ends (), or dropped, and host_turn_ends () must be called.
+/* Begin the turn of a process. Returns whether the process has work. If so, the caller handles '*next' between
+ * host_turn_begins () and host_turn_ends (), or drops '*next' and calls only host_turn_ends ().
  */
 bool host_turn (struct scale *s, const struct scale_event *e, struct scale_event *next);
 void host_turn_begins (struct scale *s, const struct scale_event *e);
 void host_turn_ends (struct scale *s, uint32_t process);
 
 void rank_spend (struct scale_rank *r, double us);
-uint64_t rank_boot_us (const struct scale_rank *r); /* its CLOCK_BOOTTIME at the end of its step */
+uint64_t rank_boot_us (const struct scale_rank *r); /* CLOCK_BOOTTIME of the rank at the end of its step */
 
-/* The time of the simulation at which its clock shows 'boot_us'. */
+/* Return the simulated time at which the rank's clock shows 'boot_us'. */
 uint64_t rank_when_ns (const struct scale_rank *r, uint64_t boot_us);
 
 static inline uint32_t rank_number (const struct scale_rank *r)
@@ -282,7 +285,7 @@ static inline uint32_t rank_number (const struct scale_rank *r)
     return (uint32_t)(r - r->s->rank);
 }
 
-/* The rank's incarnation, as sim_check.h identifies it. */
+/* Return the number by which sim_check.h knows this life of the rank. */
 static inline uint32_t rank_life (const struct scale_rank *r)
 {
     return rank_number (r) * 16 + r->life;
@@ -293,12 +296,14 @@ static inline uint32_t rank_life (const struct scale_rank *r)
 /* Whether both ranks are in one process. */
 bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b);
 
-/* The processor time that a message needs at its sender or its receiver. 'other_us' is for types without a
- * time of their own.
+/* Return the processor time that a message needs at its sender or its receiver. 'other_us' is the time for types that
+ * have none of their own.
  */
 double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us);
 
-/* Send a message when the step of 'from' has ended. Memory that the message borrows is copied. */
+/* scale_link_send (): send a message when the step of 'from' has ended. Memory that the message borrows is copied.
+ * scale_link_free (): free a message.
+ */
 void scale_link_send (struct scale_rank *from, const struct scale_message *msg);
 void scale_link_free (struct scale *s, struct scale_message *m);
 void scale_link_io (struct scale *s, const struct scale_event *e);
@@ -314,7 +319,7 @@ void rank_message (struct scale_rank *r, const struct scale_message *m);
 void rank_tick (struct scale_rank *r);
 void rank_ping (struct scale_rank *r);
 
-/* Called after each call into the node: schedule its next tick, and note whether it is active. */
+/* Call this after each call into the node: it schedules the next tick, and notes whether the node is active. */
 void rank_look (struct scale_rank *r);
 
 /* --- callbacks of a node: rank.c ---------------------------------------------------------------------------- */
@@ -351,6 +356,6 @@ void rank_kill (struct scale *s, uint32_t number);
 void rank_end (struct scale_rank *r); /* free its memory */
 void rank_stored (struct scale_rank *r);
 void rank_wall (struct scale_rank *r);
-bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top); /* or equal */
+bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top); /* true also if the ranks are equal */
 
 #endif /* SIM_SCALE_PRIVATE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* queue_test.c - events are ordered by time, and events of the same time by their push */
+/* queue_test.c - events are ordered by time, and events of the same time by when they were pushed */
 #include <stdlib.h>
 
 #include "test/tap.h"
@@ -13,8 +13,7 @@ static uint64_t below (uint64_t *random, uint64_t n)
     return (*random >> 33) % n;
 }
 
-/* Push and pop at random. Events are pushed at or after the time of the last pop, so the popped times must never go
- * back.
+/* Push and pop at random. No event is pushed before the time of the last pop, so the popped times must never go back.
  */
 static void test_order (uint64_t seed, uint64_t times)
 {

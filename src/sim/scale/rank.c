@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rank.c - the node of a rank: messages that arrive, its callbacks, the requests that it holds, and checks */
+/* rank.c - the node of a rank: messages that arrive, the callbacks of the node, the requests that it holds, and checks
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ void rank_look (struct scale_rank *r)
 void rank_tick (struct scale_rank *r)
 {
     r->tick_ns = UINT64_MAX;
-    if (!r->s->plan) /* with a plan inside_report_us contains it */
+    if (!r->s->plan) /* with a plan, inside_report_us contains this time */
         rank_spend (r, r->s->config.costs.tick_us);
     if (rank_number (r) == 0)
         authority_tick (r->s->authority, rank_boot_us (r));
@@ -245,7 +246,7 @@ static void report_up_op (void *arg, const struct report *report)
     (void)send_up (arg, (struct scale_message){ .type = MSG_REPORT, .report = *report });
 }
 
-/* The request is a promise not to use the rest, whether it arrives or not. */
+/* Send a request for a sublease. It promises not to use anything behind 'end_ms', whether it arrives or not. */
 static int share_up_op (void *arg, const struct share_want *want)
 {
     struct scale_rank *r = arg;
@@ -378,7 +379,7 @@ static void on_grants (struct scale_rank *r, const struct scale_message *m)
     node_lease_answered (r->node, rank_boot_us (r), m->tag, &m->answer);
 }
 
-/* A sublease is not checked when it is granted, but by the ids that are made of it. */
+/* A child requests a sublease. The sublease is not checked when it is granted; the ids that are made under it are. */
 static void on_want (struct scale_rank *r, const struct scale_message *m)
 {
     struct scale_message answer = { .type = MSG_SHARE, .to = m->from };

@@ -61,7 +61,7 @@ static void report_latency (struct scale *s, FILE *out)
         }
 }
 
-/* The links from each level to the level above. */
+/* Print the numbers of the links from each level to the level above. */
 static void report_links (const struct scale *s, FILE *out)
 {
     static const char *const names[NMESSAGES] = {
@@ -157,7 +157,7 @@ static void report_processes (const struct scale *s, FILE *out)
     }
 }
 
-/* How long requests right after the loss waited, by the state of their rank. */
+/* Print how long the requests right after the loss waited, by the state of their rank. */
 static void report_loss (struct scale *s, FILE *out)
 {
     if (s->kill_ns == 0)

@@ -26,8 +26,8 @@ static void keep (struct samples *s, uint64_t ns)
     s->sorted = false;
 }
 
-/* A call of samples_percentile () sorts the samples that are kept. Removing every second one then goes by rank, which
- * keeps the percentiles.
+/* Add a sample. samples_percentile () sorts the kept samples. If every second sample is removed after that, the
+ * percentiles stay the same.
  */
 void samples_add (struct samples *s, uint64_t ns)
 {

@@ -3,9 +3,9 @@
 
 /* samples.h - times, and their exact percentiles
  *
- * At SAMPLES_MAX samples every second one is removed, and from then on only every second new one is kept, and so on, so
- * the kept ones are distributed evenly over all. Then percentiles are of the kept samples; the count, the mean and the
- * largest are of all.
+ * When SAMPLES_MAX samples are kept, every second one is removed, and from then on only every second new sample is
+ * kept, and so on. So the kept samples are distributed evenly over all samples. Percentiles are then those of the kept
+ * samples. The count, the mean and the largest are those of all samples.
  */
 #ifndef SIM_SCALE_SAMPLES_H
 #define SIM_SCALE_SAMPLES_H
@@ -14,23 +14,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SAMPLES_MAX 4194304 /* even */
+#define SAMPLES_MAX 4194304 /* must be even */
 
 struct samples {
     uint64_t *ns;
     size_t kept, size;
-    uint64_t every; /* one of so many is kept; 0: no sample yet */
+    uint64_t every; /* one of this number of samples is kept; 0: no sample yet */
     uint64_t count;
     double sum_ns;
     uint64_t max_ns;
     bool sorted;
 };
 
-/* A struct that is all 0 is empty. The program aborts when memory is exhausted. */
+/* Add a sample. A struct that is all 0 is empty. The program aborts if memory is exhausted. */
 void samples_add (struct samples *s, uint64_t ns);
 
-/* The smallest sample such that at least 'percent' % (0 < percent <= 100) of the samples are not above it; 0 without
- * samples.
+/* Return the smallest sample such that at least 'percent' % (0 < percent <= 100) of the samples are not above it; 0 if
+ * there are no samples.
  */
 uint64_t samples_percentile (struct samples *s, double percent);
 

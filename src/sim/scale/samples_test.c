@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* samples_test.c - percentiles are compared with their definition, by counting */
+/* samples_test.c - percentiles equal those that are found by counting */
 #include <stdlib.h>
 
 #include "test/tap.h"
@@ -47,7 +47,7 @@ static void test_definition (size_t n, uint64_t values)
     free (v);
 }
 
-/* Each value once, in order: the kept samples must be distributed evenly over them. */
+/* Add each value once, in order: the kept samples must be distributed evenly over all values. */
 static void test_many (void)
 {
     struct samples s = { 0 };

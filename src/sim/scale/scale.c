@@ -12,9 +12,9 @@
 #include "sim/scale/private.h"
 #include "sim/sim_check.h"
 
-#define BEAT_NS SECOND_NS             /* HEARTBEAT of broker/overlay/overlay.c; HEARTBEAT_INSIDE is twice that */
-#define MOMENTS 16                    /* as in overlay.c */
-#define PATIENCE_NS (300 * SECOND_NS) /* longest cold start */
+#define BEAT_NS SECOND_NS             /* HEARTBEAT of broker/overlay/overlay.c; its HEARTBEAT_INSIDE is twice this */
+#define MOMENTS 16                    /* moments of a period, as in broker/overlay/overlay.c */
+#define PATIENCE_NS (300 * SECOND_NS) /* longest time of a cold start */
 #define WAYS 4                        /* children of each node of the heap */
 
 /* --- random numbers -------------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ void queue_push (struct queue *q, struct scale_event e)
     q->event[i] = e;
 }
 
-/* The earliest child of 'i', which must have a child. */
+/* Return the child of 'i' with the earliest event. 'i' must have a child. */
 static size_t first_child (const struct queue *q, size_t i)
 {
     size_t first = WAYS * i + 1, end = first + WAYS < q->count ? first + WAYS : q->count;
@@ -140,7 +140,7 @@ static void begin_to_measure (struct scale *s)
     scale_at (s, s->t_ns + s->config.measure_ms * MS_NS, EV_PHASE, 0, PHASE_DRAIN);
 }
 
-/* Wait until all requests have ended, at most as long as their deadlines allow. */
+/* Run until all requests have ended, at most until all of their deadlines are over. */
 static void drain (struct scale *s)
 {
     uint64_t most_ns = s->end_ns + (s->config.timeout_ms + s->config.backlog_ms) * MS_NS + 10 * SECOND_NS;
@@ -176,8 +176,9 @@ static void beat_of (struct scale *s, uint32_t number)
         scale_at (s, s->t_ns, EV_PING, number, s->rank[number].link);
 }
 
-/* With --one-host all ranks have one clock, and each sends its heartbeat in one of MOMENTS moments of a period, by its
- * number. A rank whose parent is in the same process sends one in every second period.
+/* Send the heartbeats of moment 'n'. With --one-host all ranks have one clock, and the number of a rank determines in
+ * which of the MOMENTS moments of a period it sends. A rank whose parent is in the same process sends only in every
+ * second period.
  */
 static void beat_in_moment (struct scale *s, uint64_t n)
 {
@@ -189,7 +190,9 @@ static void beat_in_moment (struct scale *s, uint64_t n)
             beat_of (s, i);
 }
 
-/* Otherwise the heartbeats of all ranks are spread over a period, in steps of 'stride' through the ranks. */
+/* Send the next heartbeats. Without --one-host, the heartbeats of all ranks are spread over a period, and follow each
+ * other in steps of 'stride' through the ranks.
+ */
 static void beat (struct scale *s)
 {
     uint32_t size = s->config.size, beats = s->config.one_host ? MOMENTS : size;
@@ -202,7 +205,9 @@ static void beat (struct scale *s)
     scale_at (s, (n + 1) * BEAT_NS / beats, EV_BEAT, 0, 0);
 }
 
-/* Whether the event is still to be handled: its broker may have ended, or its time may have been changed. */
+/* Whether an event still has to be handled. Its broker may have ended, or its time may have changed, since it was
+ * scheduled.
+ */
 static bool is_current (const struct scale *s, const struct scale_event *e)
 {
     const struct scale_rank *r = &s->rank[e->rank];
@@ -297,7 +302,7 @@ static bool is_outside (const struct scale_event *e)
            || e->type == EV_PHASE;
 }
 
-/* A postponed event may have become obsolete. */
+/* Handle a postponed event of a process, unless it is obsolete. */
 static void take_turn (struct scale *s, const struct scale_event *e)
 {
     struct scale_event next;
@@ -370,7 +375,7 @@ void scale_run (struct scale *s, struct scale_result *result)
 
 /* --- create and destroy ------------------------------------------------------------------------------------------- */
 
-/* A step that reaches each rank once: a prime that does not divide the size. */
+/* Return a step that reaches each rank exactly once: a prime that does not divide the size. */
 static uint32_t stride_for (uint32_t size)
 {
     static const uint32_t primes[] = { 1000003, 999983, 99991 };
@@ -427,7 +432,7 @@ static struct scale_transport costs_inside (const struct costs *c, uint32_t size
                                      .client_us = costs_with (c, c->inside_client_us, size) };
 }
 
-/* If each rank has its own process there is no plan. */
+/* Make the plan of the processes. If each rank has its own process, there is no plan. */
 static int make_plan (struct scale *s, idt_error_t *errp)
 {
     uint32_t processes = s->config.processes;

@@ -54,7 +54,7 @@ static struct scale_result play (const struct scale_config *c, FILE *report)
     return r;
 }
 
-/* Each request ends once, each id is made once, and all brokers have joined. */
+/* Whether the run is sound: each request ended once, each id was made once, and all brokers have joined. */
 static bool is_sound (const struct scale_result *r)
 {
     return r->started && r->violation[0] == '\0' && r->asked == r->answered + r->failed + r->dropped && r->asked > 0
@@ -108,7 +108,7 @@ static void test_losses (void)
     loses (199, 100, "a leaf is lost");
 }
 
-/* Only rank 0 makes ids; each of its children has many ranks below, which all request ids together. */
+/* Only rank 0 makes ids. Each of its children has many ranks below, which all send requests at the same time. */
 static void test_combining (void)
 {
     struct scale_config c = make_config (1000, "kary:8", 1);
@@ -123,7 +123,7 @@ static void test_combining (void)
         (int)r.root_asked, (int)r.answered);
 }
 
-/* When all ranks start together, rank 0 receives one message from each child, for each round of requests. */
+/* All ranks start together. For each round of requests, rank 0 receives one message from each child. */
 static void test_cold_start (void)
 {
     struct scale_config c = make_config (3000, "kary:8", 16368);
@@ -159,7 +159,8 @@ static void test_again (void)
     ok (a.events != b.events, "another seed gives another run");
 }
 
-/* Many ranks in a process: one thread, links in memory, heartbeats in moments, and a start from the top. */
+/* A process hosts many ranks: they have one thread, links in memory and heartbeats in moments, and start from the top.
+ */
 static void test_processes (void)
 {
     struct scale_config c = make_config (300, "kary:4", 40);
@@ -185,7 +186,9 @@ static void test_processes (void)
         (int)(r.joined_ns / 1000000));
 }
 
-/* In a process of many ranks, times and waits grow with the number of brokers, because the caches are too small. */
+/* In a process of many ranks, times and waits grow with the number of brokers, because the caches are too small for
+ * all.
+ */
 static void test_growth (void)
 {
     struct scale_config c = make_config (300, "kary:4", 40);
@@ -205,8 +208,8 @@ static void test_growth (void)
         (int)(r[0].p50_ns / 1000));
 }
 
-/* Each rank with a parent sends one heartbeat a second, on one host or not; if the parent is in the same process, one
- * in two seconds.
+/* Each rank with a parent sends one heartbeat a second, also with --one-host. If its parent is in the same process, it
+ * sends one in two seconds.
  */
 static void test_beats (void)
 {
@@ -227,10 +230,10 @@ static void test_shares (void)
     struct scale_config c = make_config (120, "kary:4", 10);
 
     c.load = (struct scale_load){ .rate = 40, .count = 3, .period_ms = 500, .askers = ASKERS_IDLE };
-    c.warm_up_ms = 20000; /* borrowers grant further subleases, which takes time */
+    c.warm_up_ms = 20000; /* borrowers grant further subleases, which takes some time */
     struct scale_result off = play (&c, NULL);
     ok (off.borrowing == 0 && off.forwards > 1000, "without subleases idle ranks forward, %d times", (int)off.forwards);
-    c.share = 1; /* auto */
+    c.share = 1; /* NODE_SHARE_AUTO */
     plays (&c, "idle ranks borrow");
     struct scale_result r = play (&c, NULL);
     ok (r.borrowing > 50, "%d of 110 ranks borrow", (int)r.borrowing);

@@ -180,7 +180,7 @@ class Connection:
                     reader.lost = False
                     raise OSError(errno.ENOBUFS, "events were lost: read them more often")
         finally:
-            # If a loop over events is left early, this runs later, in another task.  The connection may be closed by then.
+            # If a loop over events is left, this runs later, in another task.  The connection may be closed by then.
             self._readers = tuple(each for each in self._readers if each is not reader)
             with contextlib.suppress(OSError, ValueError):
                 await self._run(self._unsubscribe, reader)
