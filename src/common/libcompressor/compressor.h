@@ -45,7 +45,7 @@ struct idcomp {
  */
 int compressor_key (int flags, const char *text, struct idspace_key *key);
 
-/* A compressor without sessions.  Returns NULL with errno ENOMEM. */
+/* Make a compressor without sessions. Returns NULL with errno ENOMEM. */
 struct idcomp *compressor_new (int flags);
 
 /* Set the name of the local session, which must be registered. */

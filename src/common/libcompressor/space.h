@@ -27,7 +27,7 @@
 
 struct idblock {
     int64_t final;    /* first final id of the cluster */
-    uint32_t session; /* index of its session */
+    uint32_t session; /* index of the session that the cluster belongs to */
     uint32_t link;    /* index of the cluster's link in the chain of its session */
 };
 
@@ -56,9 +56,9 @@ struct idcluster {
 };
 
 struct idspace {
-    struct idblock *blocks;     /* one for each cluster */
+    struct idblock *blocks;     /* an element for each cluster */
     struct idsession *sessions; /* in order of registration: the local session is the first */
-    uint32_t *order;            /* indexes of sessions, in order of 'base' */
+    uint32_t *order;            /* indexes of all sessions, sorted by 'base' */
     uint32_t nclusters;
     uint32_t nsessions;
     uint32_t room_clusters;
@@ -140,13 +140,12 @@ bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *
 /* The first generation count of a session that is not finalized. */
 int64_t idspace_next_gen (const struct idspace *s, uint32_t session);
 
-/* Whether UUIDs of a session and UUIDs of another registered session would be the same: those of generation counts gen
- * ... gen+capacity-1 of the session that begins at 'base'. 'session' is the index of that session, or IDSPACE_NONE if
- * it is not registered.
+/* Whether the UUIDs of generation counts gen ... gen+capacity-1 of a session include a UUID of another registered
+ * session. 'base' is where the session begins. 'session' is its index, or IDSPACE_NONE if it is not registered.
  */
 bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen, int64_t capacity);
 
-/* Bytes in use. */
+/* Bytes of allocated memory. */
 size_t idspace_memory (const struct idspace *s);
 
 /* Whether 'b' contains each session of 'a' with equal clusters. Unless 'empty_too' is set, sessions of 'a' without
@@ -183,7 +182,7 @@ bool idruns_contain (const struct idruns *runs, int64_t gen);
  */
 int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut, size_t *n);
 
-/* Whether both have the same numbers. */
+/* Whether two sets have the same numbers. */
 bool idruns_equal (const struct idruns *a, const struct idruns *b);
 
 #endif /* COMPRESSOR_SPACE_H */

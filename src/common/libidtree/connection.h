@@ -43,7 +43,8 @@ extern const struct idt_transport connection_transport; /* 'impl' is a struct co
 struct connection *connection_open (const char *uris, const struct idt_open_options *options, idt_error_t *errp);
 void connection_destroy (struct connection *c); /* keeps errno */
 
-/* Call before the first connection_seek (). 'ops' is borrowed. */
+/* Set the functions that the connection calls. Must be called before the first connection_seek (). 'ops' is borrowed.
+ */
 void connection_set_ops (struct connection *c, const struct connection_ops *ops, void *arg);
 
 const char *connection_uri (const struct connection *c);   /* URI of the broker in use, or of the last one */

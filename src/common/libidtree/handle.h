@@ -109,7 +109,7 @@ struct idt {
     struct freelist futures; /* free list of destroyed futures */
     struct msg_pool *pool;   /* memory of requests; NULL: requests come from malloc () */
     unsigned ready_count;
-    unsigned future_count; /* all existing futures */
+    unsigned future_count; /* number of futures that exist */
 
     int flags;                     /* enum idt_open_flag; a module neither reconnects nor uses a page */
     int lost;                      /* errno of the lost connection; 0: connected */
@@ -122,7 +122,7 @@ struct idt {
     void *interrupt_arg;
 
     /* State of the parts above. */
-    struct handler_list handlers; /* service.c */
+    struct handler_list handlers; /* tables of handlers (service.c) */
     size_t max_json;              /* maximum bytes of a request's JSON text; 0: no limit */
     char *module;                 /* name of the module; NULL: a program */
     struct registration_list registrations;
@@ -139,7 +139,7 @@ struct idt_future {
     uint32_t tag; /* matchtag of the request; 0: no further response is expected */
     bool streaming;
     bool ready;
-    bool lost;           /* failed because the connection was lost */
+    bool lost;           /* the request failed because the connection was lost */
     unsigned connection; /* number of the connection that the future belongs to */
     int errnum;
     const idt_msg_t *response; /* NULL: no response */
@@ -151,7 +151,7 @@ struct idt_future {
     void *arg;
     double timeout_ms;
     idt_watcher_t *timer;
-    bool listed; /* on the handle's ready list */
+    bool listed; /* the future is on the handle's ready list */
     TAILQ_ENTRY (idt_future) link;
 
     /* Set by the function that made the future. Called once: when the result arrives, or, with 'ready' false, when the

@@ -35,7 +35,7 @@
 #define URIS_MAX 16 /* maximum number of URIs in one list */
 
 struct uri {
-    char *text; /* as the caller wrote it */
+    char *text; /* the URI as the caller wrote it */
     struct sockaddr_un socket;
     bool has_rank;
     uint32_t rank;
@@ -43,7 +43,7 @@ struct uri {
 
 struct uris {
     struct uri uri[URIS_MAX];
-    size_t count; /* at least 1 */
+    size_t count; /* number of URIs, at least 1 */
 };
 
 /* Parse a list into '*u'; free it with uris_fini (). Returns 0, or -1 with '*u' empty and errno EINVAL (the reason is

@@ -27,9 +27,7 @@ struct idt_transport {
      */
     const idt_msg_t *(*recv) (void *impl);
 
-    /* The handle calls it after it has passed a request to the request's handler. NULL: the transport does not count
-     * requests.
-     */
+    /* Called after a request was passed to its handler. NULL in the table: the transport does not count requests. */
     void (*served) (void *impl);
 
     /* Read once from the connection into a buffer; 'recv' takes messages only from this buffer. Called when 'recv'

@@ -48,7 +48,7 @@ enum jv_fault { JV_SYNTAX, JV_UTF8, JV_DEPTH, JV_VALUES };
 
 struct jv_error {
     enum jv_fault fault;
-    size_t line, column; /* of the last character read, from 1; column 0: none of that line was read */
+    size_t line, column; /* position of the last character read, from 1; column 0: no character of that line */
     char text[80]; /* the problem, as "invalid token near 'nul'"; the quoted part may contain control characters */
 };
 

@@ -25,7 +25,7 @@
 
 enum metrics_merge { METRICS_SUM, METRICS_MIN, METRICS_MAX, METRICS_BUCKETS, METRICS_RANKS, METRICS_MERGES };
 
-extern const char *const metrics_sections[METRICS_MERGES]; /* "sum", ... */
+extern const char *const metrics_sections[METRICS_MERGES]; /* names of the sections: "sum", ... */
 
 /* Limits of a report that is merged. */
 #define METRICS_MAX_NAMES 1024   /* names in a section */
@@ -58,8 +58,8 @@ void metrics_put_times (struct metrics *m, const char *name, const char *longest
 void metrics_put_rank (struct metrics *m, const char *name, const char *value, uint32_t rank);
 
 /* Add a report. Returns 0, or -1 with errno set and nothing added:
- *   EPROTO    it is malformed
- *   EMSGSIZE  it exceeds a limit above
+ *   EPROTO    the report is malformed
+ *   EMSGSIZE  the sum would exceed a limit above
  */
 int metrics_merge (struct metrics *m, const json_t *report);
 

@@ -47,8 +47,8 @@ struct quota_user {
 /* How much of a resource is in use. */
 struct quota {
     const struct quota_rule *rule;
-    uint32_t total;  /* by all users */
-    uint32_t others; /* by all users except the owner */
+    uint32_t total;  /* how many are in use by all users */
+    uint32_t others; /* how many are in use by all users except the owner */
     struct quota_user *user;
     size_t nusers, room;
 };

@@ -18,8 +18,8 @@
 #define ACCESS_OWNER IDT_ROLE_OWNER
 #define ACCESS_GROUP (IDT_ROLE_OWNER | IDT_ROLE_GROUP)
 #define ACCESS_GUEST (IDT_ROLE_OWNER | IDT_ROLE_GROUP | IDT_ROLE_USER)
-#define ACCESS_BROKER IDT_ROLE_BROKER                    /* modules of brokers */
-#define ACCESS_BESIDE (IDT_ROLE_BROKER | IDT_ROLE_LOCAL) /* other modules of the same broker */
+#define ACCESS_BROKER IDT_ROLE_BROKER                    /* for modules of brokers */
+#define ACCESS_BESIDE (IDT_ROLE_BROKER | IDT_ROLE_LOCAL) /* for other modules of the same broker */
 
 /* The roles that permit a request with this topic. The sender needs one of them. Exception: if IDT_ROLE_BROKER is among
  * them, the sender needs this role, and one of the other roles if there are any. A topic that is not in the table is

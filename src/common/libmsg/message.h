@@ -31,7 +31,7 @@ struct fifo;
 struct msg_pool;
 
 struct idt_msg {
-    unsigned refs; /* atomic */
+    unsigned refs; /* number of references; atomic */
     uint8_t type;
     uint8_t flags; /* TOPIC, PAYLOAD, ROUTE: whether the members below are valid */
     uint32_t userid;

@@ -60,7 +60,7 @@ static inline bool clocks_look (struct clocks *c)
  */
 enum { CALL_TERMS, CALL_WORD, CALL_FDS };
 
-/* In the byte order of the host. */
+/* An answer. Its numbers are in the byte order of the host. */
 struct call_answer {
     uint8_t errnum;
     struct clocks clocks;

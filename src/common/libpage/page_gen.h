@@ -42,7 +42,7 @@ struct page_gen {
 /* Begin with an empty range of time. 'generator' is 0 ... FLUID_GENERATOR_MAX. */
 void page_gen_init (struct page_gen *g, uint32_t generator);
 
-/* As the functions of fluid_gen with these names. */
+/* Each of these is like the function of fluid_gen with the same name. */
 int page_gen_set_range (struct page_gen *g, uint64_t lo_ms, uint64_t hi_ms);
 int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first);
 void page_gen_advance (struct page_gen *g, uint64_t ms);
@@ -62,7 +62,7 @@ fluid_t page_gen_newest (const struct page_gen *g);
 struct page_terms {
     uint64_t hi_ms;
     int64_t offset_us;
-    uint64_t until_us; /* CLOCK_MONOTONIC */
+    uint64_t until_us; /* a time of CLOCK_MONOTONIC */
     uint32_t kept;
 };
 

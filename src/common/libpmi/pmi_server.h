@@ -29,10 +29,10 @@ struct pmi_server_ops {
     void (*send) (void *arg, int rank, const char *line);
     /* Make the secret of 'rank' in 'buf', as text without a newline, shorter than PMI_VALLEN_MAX. Returns 0 or -1. */
     int (*make_secret) (void *arg, int rank, char *buf, size_t size);
-    /* 'rank' has finished with PMI, so it has started. */
+    /* Report that 'rank' has finished with PMI, which means that it has started. */
     void (*finalized) (void *arg, int rank);
-    /* 'rank' sent a line that is not a command of PMI. Returns 0, or -1 if this function does not know the line either.
-     * NULL: every such line is an error.
+    /* Pass on a line of 'rank' that is not a command of PMI. Returns 0, or -1 if this function does not know the line
+     * either. NULL: every such line is an error.
      */
     int (*line) (void *arg, int rank, const char *line);
 };

@@ -42,7 +42,7 @@ struct database {
     char instance[STATE_UUID_SIZE];   /* UUID of the instance that the folder belongs to; "": no instance */
     bool listed;                      /* the store is in the instance's list, so it must exist */
     bool unmarked;                    /* the store is listed, but has no mark of the instance yet */
-    bool made;                        /* the file did not exist, and has no content yet */
+    bool made;                        /* the file was missing or empty, and has no content yet */
     bool filled;                      /* the file had tables before SQLite opened it */
     bool locked;
     bool logging;               /* set up: the log of this kind is the file that SQLite has open beside the database */
@@ -58,7 +58,7 @@ struct database_kind {
     int page_size;    /* bytes of a page in a new file; 0: 512 with 'journal', else 4096 */
     int application_id;
     int version;
-    const char *create; /* statements that make its tables; NULL: the caller calls database_fill () */
+    const char *create; /* statements that make the tables; NULL: the caller calls database_fill () */
     const char *advice; /* what to do if the file is damaged, as a clause */
     bool anew;          /* a lost file is created again, without an error */
 };
@@ -128,7 +128,9 @@ int database_explain (struct database *d, idt_error_t *errp);
     "INSERT INTO copied VALUES (CAST (strftime ('%s', 'now') AS INTEGER));"
 #define DATABASE_COPY_UNMARK "DROP TABLE copied;"
 
-/* Store the time of the copy in '*at_s' in Unix seconds; 0 if the file is not a copy. Returns 0, or -1 as above. */
+/* Store the time of the copy in '*at_s' in Unix seconds; 0 if the file is not a copy. Returns 0, or -1 with errno set
+ * and 'errp' filled.
+ */
 int database_copied (struct database *d, int64_t *at_s, idt_error_t *errp);
 
 #endif /* SQLITE_DATABASE_H */

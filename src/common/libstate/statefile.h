@@ -17,7 +17,7 @@
 
 #define STATE_UUID_SIZE 37
 #define STATE_NAME_SIZE 64
-#define STATE_STORE_SIZE 32 /* of a store's name, such as "fluid.sqlite" */
+#define STATE_STORE_SIZE 32 /* bytes of a store's name, such as "fluid.sqlite", with its NUL */
 #define STATE_STORES_MAX 16
 
 /* The store of the horizon: each instance that made ids has it. */

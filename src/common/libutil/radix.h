@@ -95,7 +95,7 @@ RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radi
                 memcpy (other, place, size);
                 memcpy (place, held, size);
                 memcpy (held, other, size);
-                if (count * size > RADIX_PREFETCH) /* the part's next place, for its next item */
+                if (count * size > RADIX_PREFETCH) /* the part's next items will be written there */
                     __builtin_prefetch (place + 2 * size, 1);
             }
             memcpy (items + next[k]++ * size, held, size);
@@ -121,7 +121,7 @@ RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_
     if (differ == 0 && (differ = radix_differences (items, count, size, key, digit.word = 1)) == 0)
         return;
     int top = 63 - __builtin_clzll (differ);
-    int bits = 62 - __builtin_clzll (count); /* so that a part has 2 to 4 items if the keys are spread evenly */
+    int bits = 62 - __builtin_clzll (count); /* chosen so that a part has 2 to 4 items if the keys are spread evenly */
     bits = bits > RADIX_BITS_MAX ? RADIX_BITS_MAX : bits;
     digit.shift = top < bits ? 0 : top - bits + 1;
     digit.parts = 1u << bits;

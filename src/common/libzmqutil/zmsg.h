@@ -9,7 +9,7 @@
 
 #include <idtree/msg.h>
 
-/* Properties of a received message that ZeroMQ, not the message, contains. */
+/* Properties of a received message that are not in the message itself; ZeroMQ knows them. */
 struct msg_zmq_from {
     /* on a ROUTER: the peer's routing id of 36 characters; a message from a peer with another id is refused with EPROTO
      */

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define BUDGET_NO_LIMIT UINT64_MAX
-#define BUDGET_NEVER UINT64_MAX /* a point in time */
+#define BUDGET_NEVER UINT64_MAX /* a time that never comes */
 
 /* The owner sets the limits; the other members start as zero. */
 struct budget_pool {
@@ -42,8 +42,8 @@ struct budget {
 };
 
 enum budget_verdict {
-    BUDGET_GO,   /* charged */
-    BUDGET_WAIT, /* charged; no further items until budget_release () or budget_open () returns true */
+    BUDGET_GO,   /* the item was charged */
+    BUDGET_WAIT, /* charged, but no further items until budget_release () or budget_open () returns true */
     BUDGET_FULL, /* not charged: the account's share of the pool is used up */
 };
 
