@@ -176,7 +176,7 @@ static void test_then (idt_t *h)
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0, "a future accepts one callback");
     ok (idt_future_then (f, -1, seen_cb, &seen) < 0 && errno == EINVAL, "a second callback for a future is refused");
     ok (idt_future_wait (f, -1) < 0 && errno == EINVAL, "waiting for a future that has a callback is refused");
-    ok (run (h) == 0 && seen.calls == 1 && seen.sum == 5, "the reactor calls the callback, then ends");
+    ok (run (h) == 0 && seen.calls == 1 && seen.sum == 5, "the reactor calls the callback of a future, then ends");
 
     struct seen other = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":6}", IDT_NODEID_ANY, 0);
@@ -185,7 +185,8 @@ static void test_then (idt_t *h)
     ok (idt_rpc_get (g, NULL) == 0 && other.calls == 0 && !idt_future_is_ready (f),
         "waiting for another future calls no callback");
     idt_future_destroy (g);
-    ok (run (h) == 0 && other.calls == 1 && other.sum == 6, "the reactor calls it later");
+    ok (run (h) == 0 && other.calls == 1 && other.sum == 6,
+        "after a wait for another future the reactor calls the callback of the first");
     idt_future_destroy (f);
 }
 
@@ -236,14 +237,15 @@ static void test_stream (idt_t *h)
     }
     ok (errno == ENODATA && n == 100, "a stream returns its responses in order, then ENODATA");
     idt_future_reset (f);
-    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA, "a reset after the end has no effect");
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA,
+        "resetting a future after the end of its stream has no effect");
     idt_future_destroy (f);
 
     struct seen seen = { .reset = true };
     f = idt_rpc (h, "test.stream", "{\"n\":100}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
     idt_future_then (f, -1, seen_cb, &seen);
     ok (run (h) == 0 && seen.calls == 101 && seen.sum == 4950 && seen.errnum == ENODATA,
-        "the callback is called once for each response and for the end");
+        "the callback of a stream is called once for each response and once for the end");
     idt_future_destroy (f);
 
     struct seen lazy = { .stop = true };
@@ -251,17 +253,18 @@ static void test_stream (idt_t *h)
     idt_future_then (f, -1, seen_cb, &lazy);
     for (int round = 1; round <= 4; round++) {
         run (h);
-        ok (lazy.calls == round, "without a reset the callback is not called again (%d)", round);
+        ok (lazy.calls == round, "without a reset the callback of a stream is not called again (%d)", round);
         idt_future_reset (f);
     }
-    ok (lazy.errnum == ENODATA && run (h) == 0 && lazy.calls == 4, "after the end the callback is not called again");
+    ok (lazy.errnum == ENODATA && run (h) == 0 && lazy.calls == 4,
+        "after the end of a stream its callback is not called again");
     idt_future_destroy (f);
 
     f = idt_rpc (h, "test.stream", "{\"n\":1000}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
     ok (f && idt_rpc_get (f, NULL) == 0, "the future of an unfinished stream may be destroyed");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, NULL) == 0, "the remaining responses are dropped");
+    ok (f && idt_rpc_get (f, NULL) == 0, "the remaining responses of a stream whose future was destroyed are dropped");
     idt_future_destroy (f);
 }
 
@@ -278,23 +281,25 @@ static void test_timeouts (idt_t *h)
     ok (idt_future_wait (f, 5.5) < 0 && errno == ETIMEDOUT, "a longer wait without a response fails with ETIMEDOUT");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "late") == 0,
-        "after a timeout of a wait the response can still be waited for");
+        "a future whose wait has timed out can be waited for again");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
     f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
     idt_future_then (f, 5, seen_cb, &seen);
     ok (run (h) == 0 && seen.calls == 1 && seen.errnum == ETIMEDOUT,
-        "the callback is called with ETIMEDOUT when its time is over");
+        "the callback of a future is called with ETIMEDOUT when its timeout is over");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
-    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1, "the late response is dropped");
+    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1,
+        "a response after the timeout of its future is dropped");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
     struct seen quick = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 1e9, seen_cb, &quick);
-    ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "a response in time stops the timer");
+    ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0,
+        "a response before the timeout stops the timer of the future");
     idt_future_destroy (f);
 
     struct seen each = { .reset = true };
@@ -312,7 +317,8 @@ static void test_timeouts (idt_t *h)
     idt_future_then (f, 0, seen_cb, &met);
     g = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
     idt_rpc_get (g, NULL); /* by now the response to f has been read */
-    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "a response that was read takes precedence over the timer");
+    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0,
+        "a response that was already read takes precedence over an expired timer");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
@@ -322,7 +328,7 @@ static void test_timeouts (idt_t *h)
     idt_future_then (f, 0, seen_cb, &there);
     wait_until (poll (&pfd, 1, TAP_WAIT_S * 1000) == 1);
     ok (run (h) == 0 && there.calls == 1 && there.errnum == 0,
-        "a response that can be read takes precedence over the timer");
+        "a response that can be read takes precedence over an expired timer");
     idt_future_destroy (f);
 }
 
@@ -350,10 +356,10 @@ static void test_many_sync (idt_t *h)
             good++;
         idt_future_destroy (f[i]);
     }
-    ok (idt_rpc_get (g, NULL) == 0, "the last response is received");
+    ok (idt_rpc_get (g, NULL) == 0, "the response to the last of many requests is received");
     idt_future_destroy (g);
     ok (good == MANY / 2, "each of %d concurrent requests gets its own response", MANY);
-    ok (h->tags.count == 0, "no tag is in use afterwards");
+    ok (h->tags.count == 0, "after all responses no matchtag is in use");
 }
 
 static void test_many_async (idt_t *h)
@@ -368,7 +374,8 @@ static void test_many_async (idt_t *h)
     }
     idt_future_t *g = idt_rpc (h, "test.release", "{\"i\":0}", IDT_NODEID_ANY, 0);
     idt_future_then (g, -1, seen_cb, &seen);
-    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY, "each of %d callbacks is called once", MANY);
+    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY,
+        "each of %d callbacks of concurrent requests is called once", MANY);
 }
 
 /* --- the loss of the connection ------------------------------------------------------------- */
@@ -399,16 +406,22 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
     struct seen fine = { 0 };
     idt_future_then (good, -1, seen_cb, &fine);
     last = idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0);
-    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting fails with %s", topic, strerror (errnum));
+    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting for a future fails with %s", topic,
+        strerror (errnum));
     for (int i = 0; i < n; i++)
         failed += idt_future_is_ready (waiting[i]) && idt_future_errnum (waiting[i]) == errnum;
-    ok (failed == n, "all other waiting futures have failed, too");
-    ok (seen.calls == 0 && lost.calls == 0, "no callback has been called yet");
-    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum, "a new request fails");
-    ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum, "the reactor calls each callback once, then ends");
-    ok (fine.calls == 1 && fine.errnum == 0, "a response that arrived before the loss is not an error");
-    ok (lost.calls == 1 && lost.errnum == errnum, "the lost callback is called once");
-    ok (run (h) == 0 && lost.calls == 1 && seen.calls == n, "running again has no effect");
+    ok (failed == n, "after a loss of the connection all other waiting futures have failed");
+    ok (seen.calls == 0 && lost.calls == 0,
+        "after a loss of the connection no callback has been called before the reactor runs");
+    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum,
+        "after a loss of the connection a new request fails");
+    ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum,
+        "after a loss of the connection the reactor calls each callback once, then ends");
+    ok (fine.calls == 1 && fine.errnum == 0,
+        "a response that arrived before the loss of the connection is returned, not an error");
+    ok (lost.calls == 1 && lost.errnum == errnum, "the lost callback is called once for a loss of the connection");
+    ok (run (h) == 0 && lost.calls == 1 && seen.calls == n,
+        "after a loss of the connection a second run of the reactor has no effect");
     for (int i = 0; i < n; i++) {
         idt_future_destroy (waiting[i]);
         idt_future_destroy (called[i]);
@@ -433,11 +446,12 @@ static void test_lost_later (struct test_server *s)
     wait_until (seen.calls > 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (g, NULL) < 0 && run (h) == 0 && seen.calls == 1 && seen.errnum == 0,
-        "a stream with a response that was not read does not report the loss yet");
+        "a stream with a response that was not read does not report the loss of the connection yet");
     idt_future_reset (f);
-    ok (run (h) == 0 && seen.calls == 2 && seen.errnum == ECONNRESET, "it reports the loss after its reset");
+    ok (run (h) == 0 && seen.calls == 2 && seen.errnum == ECONNRESET,
+        "a stream reports the loss of the connection after the reset of its future");
     idt_future_reset (f);
-    ok (run (h) == 0 && seen.calls == 2, "the loss is reported once");
+    ok (run (h) == 0 && seen.calls == 2, "a stream reports the loss of the connection once");
     idt_future_destroy (f);
     idt_future_destroy (g);
     idt_close (h);
@@ -453,7 +467,7 @@ static void test_lost_in_reactor (struct test_server *s)
     idt_future_then (f, -1, seen_cb, &seen);
     idt_future_then (g, -1, seen_cb, &seen);
     ok (run (h) < 0 && errno == ECONNRESET && seen.calls == 2,
-        "without idt_set_lost the loss stops the reactor, after the callbacks");
+        "without idt_set_lost a loss of the connection stops the reactor, after the callbacks");
     idt_close (h);
 }
 

@@ -48,7 +48,7 @@ static void takes (const char *j, const char *payload, size_t size, uint32_t use
 
     ok (g.rc == 0 && g.size == size && memcmp (g.payload, payload, size) == 0 && g.payload[size] == '\0'
             && g.userid == userid,
-        "%.80s has %zu bytes by user %u", j, size, userid);
+        "the J %.80s has a payload of %zu bytes by user %u", j, size, userid);
     free (g.payload);
 }
 
@@ -56,7 +56,8 @@ static void refuses (const char *j, int errnum, const char *sentence)
 {
     struct got g = unwrap (j, strlen (j), 100);
 
-    if (!ok (gave_nothing (&g) && g.errnum == errnum && strcmp (error.text, sentence) == 0, "refused: %s", sentence))
+    if (!ok (gave_nothing (&g) && g.errnum == errnum && strcmp (error.text, sentence) == 0,
+             "a malformed J is refused: %s", sentence))
         diag ("rc %d, errno %d, %s", g.rc, g.errnum, error.text);
 }
 
@@ -151,7 +152,7 @@ static void test_parts (void)
     refuses (FLUX_HEADER ".=.none", EINVAL, "J: payload: must be base64");
     refuses (FLUX_HEADER ".====.none", EINVAL, "J: payload: must be base64");
     struct got g = unwrap (FLUX_J "\0", sizeof (FLUX_J), 100);
-    ok (gave_nothing (&g) && g.errnum == EINVAL, "a NUL behind J counts as part of the signature");
+    ok (gave_nothing (&g) && g.errnum == EINVAL, "a NUL after the text of J counts as part of the signature");
 }
 
 static void test_long_header (void)
@@ -181,9 +182,10 @@ static void test_limit (void)
         }
         free (j);
     }
-    ok (good, "payloads of 0 to 39 bytes are accepted at their size, and give EMSGSIZE below");
-    ok (strcmp (error.text, "J: payload: must have at most 38 bytes, and has 39") == 0, "the refusal has the size: %s",
-        error.text);
+    ok (good,
+        "payloads of 0 to 39 bytes are accepted with a limit of their size, and fail with EMSGSIZE with a lower limit");
+    ok (strcmp (error.text, "J: payload: must have at most 38 bytes, and has 39") == 0,
+        "the error for a payload over the limit has the size: %s", error.text);
 }
 
 static void test_wrap (void)
@@ -192,7 +194,7 @@ static void test_wrap (void)
     char *j = job_sign_wrap ("foo", 4, 1000);
     bool good = true;
 
-    ok (strcmp (j, FLUX_J) == 0, "wrapping gives the same J as Flux");
+    ok (strcmp (j, FLUX_J) == 0, "signing gives the same J as Flux");
     free (j);
     for (size_t i = 0; i < sizeof (users) / sizeof (users[0]); i++) {
         j = job_sign_wrap ("{}", 2, users[i]);
@@ -201,7 +203,7 @@ static void test_wrap (void)
         free (g.payload);
         free (j);
     }
-    ok (good, "the J of any user unwraps to that user");
+    ok (good, "the J of any user is read as a J of that user");
 }
 
 /* A truncated or changed J is refused with outputs unchanged, or unwraps to what it contains. */
@@ -225,7 +227,8 @@ static void test_changed (void)
         }
         j[i] = before;
     }
-    ok (changed, "with any byte changed, J is refused by the name of a part, or has another payload or user");
+    ok (changed,
+        "a J with any changed byte is refused with an error that names a part, or has another payload or user");
 }
 
 static void test_memory (void)
@@ -233,11 +236,11 @@ static void test_memory (void)
     countdown = 0;
     char *j = job_sign_wrap ("foo", 4, 1000);
     countdown = -1;
-    ok (!j && errno == ENOMEM, "wrapping fails with ENOMEM");
+    ok (!j && errno == ENOMEM, "signing without memory fails with ENOMEM");
     countdown = 0;
     struct got g = unwrap (FLUX_J, sizeof (FLUX_J) - 1, 100);
     countdown = -1;
-    ok (gave_nothing (&g) && g.errnum == ENOMEM, "unwrapping fails with ENOMEM: %s", error.text);
+    ok (gave_nothing (&g) && g.errnum == ENOMEM, "reading a J without memory fails with ENOMEM: %s", error.text);
 }
 
 int main (int argc, char *argv[])

@@ -146,15 +146,16 @@ static const char *const bad[] = {
 static void test_cases (void)
 {
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
-        if (!ok (read_text (good[i]) && same_exact (good[i], strlen (good[i])), "accepted like in jansson: text %zu",
-                 i))
+        if (!ok (read_text (good[i]) && same_exact (good[i], strlen (good[i])),
+                 "jsonview accepts a text that jansson accepts: text %zu", i))
             diag ("%s: %s", good[i], error.text);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
         if (!ok (!read_text (bad[i]) && errno == EINVAL && same_exact (bad[i], strlen (bad[i])),
-                 "refused like in jansson: text %zu: %s", i, error.fault == JV_UTF8 ? "UTF-8" : "JSON"))
+                 "jsonview refuses a text that jansson refuses: text %zu: %s", i,
+                 error.fault == JV_UTF8 ? "UTF-8" : "JSON"))
             diag ("%s", bad[i]);
     ok (same_exact ("1\0", 2) && same_exact ("\0", 1) && same_exact ("\"\0\"", 3) && same_exact ("[\0]", 3),
-        "a NUL is refused at each place");
+        "a NUL is refused at each place of a JSON text");
 }
 
 static void test_access (void)
@@ -166,34 +167,34 @@ static void test_access (void)
     int64_t sum = 0;
 
     ok (jv_same (jv_member (o, "s"), jv_member (o, "plain")) && jv_equals (jv_member (o, "s"), "abc"),
-        "a string with escapes equals the same string without");
+        "a JSON string with escapes equals the same string without escapes");
     ok (!jv_equals (jv_member (o, "s"), "ab") && !jv_equals (jv_member (o, "s"), "abcd")
             && !jv_equals (jv_member (o, "s"), "ab\\u0063"),
-        "a different string is not equal");
+        "two different JSON strings are not equal");
     ok (jv_copy (jv_member (o, "s"), buf, 3) == 3 && strcmp (buf, "ab") == 0
             && jv_copy (jv_member (o, "plain"), buf, 3) == 3 && strcmp (buf, "ab") == 0
             && jv_copy (jv_member (o, "s"), NULL, 0) == 3,
-        "a copy is cut, and the full length is returned");
+        "a copy of a string into a small buffer is cut, and the full length is returned");
     ok (jv_copy (jv_member (o, "n"), buf, 4) == 0 && strcmp (buf, "") == 0,
-        "a value that is not a string is copied as an "
-        "empty string");
+        "a value that is not a string is copied as an empty string");
     errno = 0;
     ok (!jv_strdup (jv_member (o, "n"), NULL) && errno == EINVAL, "a value that is not a string cannot be duplicated");
-    ok (jv_is (jv_member (o, "o"), JV_OBJECT) && !jv_member (o, "\\u006f"), "a key with escapes is found by its name");
+    ok (jv_is (jv_member (o, "o"), JV_OBJECT) && !jv_member (o, "\\u006f"),
+        "a key with escapes is found by its name without escapes");
     ok (!jv_member (o, "x") && !jv_member (a, "x") && !jv_member (NULL, "x") && jv_count (NULL) == 0
             && !jv_is (NULL, JV_NULL),
-        "accessors return NULL for a missing value");
+        "the accessors return NULL for a missing value");
     ok (jv_integer (jv_member (o, "n")) == 7 && jv_integer (jv_member (o, "r")) == 0 && jv_integer (NULL) == 0
             && jv_number (jv_member (o, "r")) == 1.5 && jv_number (jv_member (o, "n")) == 7 && jv_number (a) == 0,
-        "numbers are returned, and 0 for other values");
+        "the accessors for numbers return the number, and 0 for other values");
     jv_foreach (a, it)
         sum = sum * 10 + jv_integer (it) + (int64_t)jv_count (it);
-    ok (sum == 121, "the iteration visits all elements, with any content");
+    ok (sum == 121, "an iteration visits all elements of an array or object, with any content");
     ok (a->size == strlen ("[1,[2,3],{\"x\":4}]") && strncmp (a->text, "[1,[2,3],{\"x\":4}]", a->size) == 0
             && o->size == sizeof (text) - 1,
-        "the text of an array or object includes its brackets");
+        "the text of an array or object that is returned includes its brackets");
     o = read_text ("-0.0");
-    ok (signbit (jv_number (o)), "-0.0 keeps its sign");
+    ok (signbit (jv_number (o)), "the number -0.0 keeps its sign");
 }
 
 /* --- errors -------------------------------------------------------------------------------------------- */
@@ -234,7 +235,7 @@ static void test_errors (void)
         if (!ok (!read_text (errors[i].text) && errno == EINVAL && strcmp (error.text, errors[i].why) == 0
                      && error.line == errors[i].line && error.column == errors[i].column
                      && error.fault == errors[i].fault,
-                 "line %zu, column %zu: error %zu", errors[i].line, errors[i].column, i))
+                 "an error is at line %zu, column %zu: error %zu", errors[i].line, errors[i].column, i))
             diag ("line %zu, column %zu: %s", error.line, error.column, error.text);
 }
 
@@ -249,13 +250,13 @@ static void test_bounds (void)
 {
     ok (bounded ("5", 0, 1) && !bounded ("[]", 0, 1) && error.fault == JV_DEPTH && bounded ("[[{}],[[]]]", 3, 5)
             && !bounded ("[[{}],[[]]]", 2, 5) && error.fault == JV_DEPTH && error.column == 3,
-        "the depth is limited; closed arrays do not count");
+        "the depth of a JSON text is limited, and closed arrays do not count");
     ok (!bounded ("[[{}],[[]]]", 3, 4) && error.fault == JV_VALUES && !bounded ("5", 1, 0) && error.fault == JV_VALUES,
-        "the number of values is limited");
+        "the number of values of a JSON text is limited");
     ok (bounded ("{\"a\":1,\"b\":{\"c\":2}}", 2, 4) && !bounded ("{\"a\":1,\"b\":{\"c\":2}}", 2, 3),
-        "... without the keys");
+        "keys do not count towards the limit of values of a JSON text");
     ok (!jv_read (&reader, "5", (size_t)UINT32_MAX + 1, 1, 1, &error) && errno == EMSGSIZE,
-        "a text of 4 GiB is refused unread");
+        "a JSON text of 4 GiB is refused without reading it");
 }
 
 static char *many_keys (uint32_t n, const char *format, uint32_t twice)
@@ -287,8 +288,8 @@ static void test_keys (void)
             free (all);
             free (bad_one);
         }
-    ok (good_ones, "many keys are accepted");
-    ok (twice, "a duplicate among many keys is found");
+    ok (good_ones, "an object with many keys is accepted");
+    ok (twice, "a duplicate among the many keys of an object is found");
 }
 
 /* The hash of a 16-byte key after its first 8 bytes. The other 8 bytes can be chosen to cancel it, so that all such
@@ -330,10 +331,10 @@ static void test_keys_that_meet (void)
     }
     strcpy (p, "}");
     const struct jv *v = jv_read (&reader, text, strlen (text), 1, N + 1, &error);
-    ok (v && jv_count (v) == N, "%d keys with the same place in the table are accepted", N);
+    ok (v && jv_count (v) == N, "an object with %d keys that have the same place in the hash table is accepted", N);
     memcpy (p - 20, text + 1, 18);
     ok (!jv_read (&reader, text, strlen (text), 1, N + 1, &error) && strncmp (error.text, "duplicate", 9) == 0,
-        "... and refused if one is duplicate");
+        "a duplicate among keys that have the same place in the hash table is refused");
     free (text);
 }
 
@@ -348,7 +349,7 @@ static void test_sorted (void)
             snprintf (text, sizeof (text), "{\"\\u0041\":0,\"%s\":1,\"%s\":2}", keys[i], keys[j]);
             sorted = sorted && !jv_read (&reader, text, strlen (text), 1, 9, &error) == (i == j);
         }
-    ok (sorted, "keys with escapes are compared by their meaning");
+    ok (sorted, "keys with escapes are compared without their escapes");
 }
 
 /* --- memory -------------------------------------------------------------------------------------------- */
@@ -367,18 +368,20 @@ static void test_memory (void)
         good_ones &= v || errno == ENOMEM;
         countdown = -1;
     }
-    ok (good_ones && v && n > 3, "the failure of each of %d allocations is reported as ENOMEM", n - 1);
+    ok (good_ones && v && n > 3, "a failure of any of %d allocations is reported as ENOMEM", n - 1);
     uint32_t room = reader.room;
     countdown = 0;
     v = read_text ("[1,2]");
     countdown = -1;
-    ok (!v && errno == ENOMEM && room > 4096 && reader.room == 0, "memory of a long text is freed at the next one");
+    ok (!v && errno == ENOMEM && room > 4096 && reader.room == 0,
+        "the reader frees the memory of a long text when it reads the next text");
     read_text ("[1,2]");
     countdown = 0;
     v = read_text ("{\"a\":[1,2,3],\"b\":4}");
-    ok (v && failures > 0, "memory of a short text is kept");
+    ok (v && failures > 0, "the reader keeps the memory of a short text");
     errno = 0;
-    ok (!jv_strdup (jv_value (v + 1) - 1, NULL) && errno == ENOMEM, "a copy may fail with ENOMEM");
+    ok (!jv_strdup (jv_value (v + 1) - 1, NULL) && errno == ENOMEM,
+        "a copy of a string without memory fails with ENOMEM");
     countdown = -1;
     free (text);
 }
@@ -511,7 +514,7 @@ static void test_anything (void)
         }
     }
     ok (different == 0 && taken > 1000 && refused > 1000,
-        "of random texts %u are accepted and %u refused, like in jansson", taken, refused);
+        "of random texts jsonview and jansson accept the same %u and refuse the same %u", taken, refused);
 }
 
 static void test_reals (void)
@@ -529,16 +532,16 @@ static void test_reals (void)
         const struct jv *v = read_text (text);
         different += !v || jv_number (v) != d || signbit (jv_number (v)) != signbit (d);
     }
-    ok (different == 0, "reals have the written value, with any number of digits");
+    ok (different == 0, "real numbers have the value of their text, with any number of digits");
     /* A number half way between two doubles, and one with a late digit that decides. */
     memset (text, '0', sizeof (text));
     memcpy (text, "9007199254740993.", 17);
     text[2000] = '\0';
     const struct jv *v = read_text (text);
-    ok (v && jv_number (v) == 9007199254740992.0, "a number half way is rounded to even");
+    ok (v && jv_number (v) == 9007199254740992.0, "a number half way between two doubles is rounded to the even one");
     text[1999] = '1';
     v = read_text (text);
-    ok (v && jv_number (v) == 9007199254740994.0, "a late digit is respected");
+    ok (v && jv_number (v) == 9007199254740994.0, "a late digit of a number decides between two doubles");
 }
 
 int main (int argc, char *argv[])

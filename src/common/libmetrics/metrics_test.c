@@ -39,16 +39,16 @@ static void test_numbers (void)
 {
     struct metrics *m = metrics_create (8);
 
-    ok (is (m, "{}"), "without values the report is empty");
+    ok (is (m, "{}"), "a report without values is empty");
     metrics_put_new (m, METRICS_SUM, "a", json_integer (3));
     metrics_put_new (m, METRICS_MIN, "b", json_real (0.5));
     ok (merge (m, "{\"sum\":{\"a\":4,\"c\":1},\"min\":{\"b\":2},\"max\":{\"d\":-1}}") == 0
             && merge (m, "{\"sum\":{\"a\":0.5},\"min\":{\"b\":-7},\"max\":{\"d\":-3},\"later\":{\"x\":[]}}") == 0
             && is (m, "{\"sum\":{\"a\":7.5,\"c\":1},\"min\":{\"b\":-7},\"max\":{\"d\":-1}}"),
-        "numbers are added, or the lowest or highest is kept; unknown sections are ignored");
+        "values of two reports are added, or the lowest or highest is kept, and unknown sections are ignored");
     ok (merge (m, "{\"sum\":{\"c\":9223372036854775807}}") == 0
             && is (m, "{\"sum\":{\"a\":7.5,\"c\":9223372036854775807},\"min\":{\"b\":-7},\"max\":{\"d\":-1}}"),
-        "a sum stops at the largest number");
+        "a sum that would exceed the largest number is the largest number");
     metrics_destroy (m);
 }
 
@@ -60,7 +60,7 @@ static void test_zeros (void)
               "\"buckets\":{\"a\":[0,0],\"b\":[0,1]}}");
     metrics_leave_out_zeros (m);
     ok (is (m, "{\"sum\":{\"b\":1,\"d\":-1},\"max\":{\"a\":0},\"min\":{\"a\":0},\"buckets\":{\"b\":[0,1]}}"),
-        "sums and histograms of 0 are left out, minima and maxima are not");
+        "sums and histograms of 0 are left out of a report, and minima and maxima are not");
     metrics_destroy (m);
 }
 
@@ -112,9 +112,9 @@ static void test_refused (void)
 
     metrics_put_new (m, METRICS_SUM, "a", json_integer (3));
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        ok (merge (m, bad[i]) < 0 && errno == EPROTO, "malformed: %s", bad[i]);
+        ok (merge (m, bad[i]) < 0 && errno == EPROTO, "a malformed report is refused: %s", bad[i]);
     ok (merge (m, "{\"sum\":{\"a\":1},\"max\":{\"z\":[]}}") < 0 && is (m, "{\"sum\":{\"a\":3}}"),
-        "nothing of a malformed report is added");
+        "no value of a malformed report is added");
     metrics_destroy (m);
 }
 
@@ -138,18 +138,18 @@ static void test_bounds (void)
 
     ok (metrics_merge (m, most) == 0 && metrics_merge (m, most) == 0 && merge (m, "{\"sum\":{\"more\":1}}") < 0
             && errno == EMSGSIZE && merge (m, "{\"min\":{\"more\":1}}") == 0,
-        "the names of a section are limited");
+        "the number of names in a section is limited");
     json_decref (most);
     while (rounds < 1000 && merge (m, "{\"ranks\":{\"a\":{\"x\":\"0-7\"}}}") == 0)
         rounds++;
-    ok (rounds == METRICS_MAX_STATES && errno == EMSGSIZE, "the values of a rank are limited (%d)", rounds);
+    ok (rounds == METRICS_MAX_STATES && errno == EMSGSIZE, "the number of values of a rank is limited (%d)", rounds);
     metrics_destroy (m);
 
     m = metrics_create (8);
     most = json_pack ("{s:{s:o}}", "buckets", "a", json_array ());
     for (int i = 0; i <= METRICS_MAX_BUCKETS; i++)
         json_array_append_new (json_object_get (json_object_get (most, "buckets"), "a"), json_integer (1));
-    ok (metrics_merge (m, most) < 0 && errno == EPROTO, "the buckets of a histogram are limited");
+    ok (metrics_merge (m, most) < 0 && errno == EPROTO, "the number of buckets of a histogram is limited");
     json_decref (most);
     metrics_destroy (m);
 }

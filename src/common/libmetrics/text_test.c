@@ -67,7 +67,7 @@ static void test_samples (void)
         "the samples of a family are adjacent, for all ranks");
     ok (has ("[{\"max\":{\"fluid_ahead_seconds\":0.3}}]", METRICS_OPENMETRICS,
              "# UNIT idtree_fluid_ahead_seconds seconds\nidtree_fluid_ahead_seconds 0.3\n"),
-        "numbers are short, and have units");
+        "numbers are written in few digits, and have units");
 }
 
 static void test_histogram (void)
@@ -81,10 +81,10 @@ static void test_histogram (void)
             && has (report, METRICS_OPENMETRICS,
                     "{le=\"5.0\"} 6\nidtree_fluid_wait_seconds_bucket{le=\"+Inf\"} 8\n"
                     "idtree_fluid_wait_seconds_count 8\nidtree_fluid_wait_seconds_sum 0.1\n# EOF\n"),
-        "buckets count all times up to their end");
+        "a bucket of a histogram counts all times up to its end");
     ok (metrics_bucket (0) == 0 && metrics_bucket (100) == 0 && metrics_bucket (101) == 1
             && metrics_bucket (5000000) == METRICS_BOUNDS - 1 && metrics_bucket (UINT64_MAX) == METRICS_BOUNDS,
-        "each time is counted in its bucket");
+        "each time is counted in the bucket that contains it");
 }
 
 static void test_hostile (void)
@@ -116,7 +116,8 @@ static void test_catalog (void)
         else
             diag ("%s", row->name);
     }
-    ok (good == metrics_catalog_size, "each name is in the catalog once, has help, and ends with its unit (%zu)", good);
+    ok (good == metrics_catalog_size,
+        "each metric's name is in the catalog once, has a help text, and ends with its unit (%zu)", good);
 }
 
 int main (void)

@@ -110,7 +110,7 @@ static void check_clients (void)
         bail_out ("no memory");
     ok (module_same_client (msg, end), "the client of a request is its first sender");
     idt_msg_route_drop_oldest (msg);
-    ok (!module_same_client (msg, end), "another client is not taken for it");
+    ok (!module_same_client (msg, end), "requests with different first senders are of different clients");
     idt_msg_unref (msg);
     idt_msg_unref (end);
 }
@@ -134,24 +134,26 @@ static void check_answers (void)
     begin (&b);
     idt_msg_t *msg = request_create ();
     module_respond (b.h, msg, "{\"a\":1}");
-    ok (answered (&b, 0, "{\"a\":1}"), "an answer may be a text");
+    ok (answered (&b, 0, "{\"a\":1}"), "a response may be a text");
     module_respond (b.h, msg, NULL);
-    ok (answered (&b, 0, NULL), "an answer may be empty");
+    ok (answered (&b, 0, NULL), "a response may be empty");
     module_respond_raw (b.h, msg, "\1\2", 2);
     ok (idt_msg_payload (b.answer, &data, &size) == 0 && size == 2 && memcmp (data, "\1\2", 2) == 0,
-        "an answer may be bytes");
+        "a response may be bytes");
     module_respond_object (b.h, msg, json_pack ("{s:i}", "b", 2));
-    ok (answered (&b, 0, "{\"b\":2}"), "an object is sent as text");
+    ok (answered (&b, 0, "{\"b\":2}"), "a JSON object is sent as a text");
     module_respond_error (b.h, msg, EBUSY, "not now");
-    ok (answered (&b, EBUSY, "not now"), "an error has a text");
+    ok (answered (&b, EBUSY, "not now"), "an error response has a text");
     module_respond_new (b.h, msg, NULL);
-    ok (answered (&b, ENOMEM, NULL) && b.answers == 6, "a text that could not be allocated is answered with ENOMEM");
+    ok (answered (&b, ENOMEM, NULL) && b.answers == 6,
+        "if the text of a response could not be allocated, the requester gets ENOMEM");
     module_respond_object (b.h, msg, NULL);
-    ok (answered (&b, ENOMEM, NULL) && b.answers == 7, "and so is an object");
-    ok (b.lines == 0, "nothing is logged for these");
+    ok (answered (&b, ENOMEM, NULL) && b.answers == 7,
+        "if the JSON object of a response could not be allocated, the requester gets ENOMEM");
+    ok (b.lines == 0, "nothing is logged for a response that could not be allocated");
     b.fail = 2;
     module_respond (b.h, msg, "{}");
-    ok (b.lines == 1, "an answer that cannot be sent is logged");
+    ok (b.lines == 1, "a response that cannot be sent is logged");
     idt_msg_unref (msg);
     idt_close (b.h);
 }
@@ -183,19 +185,20 @@ static void check_upcalls (void)
 
     begin (&b);
     ok (upcall_create (&ups, ask (&b), -1, heard_cb, &own) && !LIST_EMPTY (&ups.calls),
-        "a request is kept in the list");
+        "a request to the parent is kept in the list of upcalls");
     idt_msg_t *answer = idt_msg_respond (b.request, EBUSY);
     idt_handle_dispatch (b.h, answer);
     ok (heard == 1 && heard_errnum == EBUSY && own && LIST_EMPTY (&ups.calls),
-        "until its answer was passed to the callback");
+        "an upcall is kept until its response was passed to the callback");
     if (!upcall_create (&ups, ask (&b), 1, heard_cb, &own))
         bail_out ("upcall");
     while (heard < 2 && idt_reactor_run (idt_get_reactor (b.h), IDT_REACTOR_ONCE) == 0)
         ;
-    ok (heard == 2 && heard_errnum == ETIMEDOUT && LIST_EMPTY (&ups.calls), "or its timeout was");
+    ok (heard == 2 && heard_errnum == ETIMEDOUT && LIST_EMPTY (&ups.calls),
+        "an upcall is kept until its timeout was passed to the callback");
     b.fail = 1;
     ok (!upcall_create (&ups, ask (&b), -1, heard_cb, &own) && errno == EMSGSIZE && LIST_EMPTY (&ups.calls),
-        "a request that could not be sent is not kept, and errno is set");
+        "an upcall that could not be sent is not kept, and errno is set");
     upcalls_stop (&ups, b.h, NULL);
     idt_msg_unref (answer);
     idt_close (b.h);
@@ -217,8 +220,7 @@ static void check_stop (void)
     upcalls_stop (&ups, b.h, "the module is stopping");
     ok (LIST_EMPTY (&ups.calls) && heard == 0, "after upcalls_stop () no callback is called");
     ok (b.answers == 1 && answered (&b, EHOSTUNREACH, "the module is stopping"),
-        "and the requests that depend on the upcalls are "
-        "answered");
+        "after upcalls_stop () the requests that depend on upcalls are answered");
     upcall_destroy (NULL);
     idt_msg_unref (msg);
     idt_close (b.h);
@@ -247,19 +249,20 @@ static void check_numbers (void)
     begin (&b);
     ok (module_option_number (b.h, "test.max", "5", 2, 10, &n, &error) == 0 && n == 5
             && strcmp (b.defined[0], "test.max") == 0 && strcmp (b.defined[1], "5") == 0,
-        "an attribute that is not set is defined with its default");
+        "an attribute that is not set is defined with the default of the module");
     n = 77;
     ok (module_option_number (b.h, "test.max", NULL, 2, 10, &n, &error) == 0 && n == 77,
-        "without a default the value is not changed");
-    ok (refuses_number (&b, "1", "test.max=1: must be a number from 2 to 10"), "a number below the minimum is refused");
+        "an attribute of a module without a default is not changed");
+    ok (refuses_number (&b, "1", "test.max=1: must be a number from 2 to 10"),
+        "a number of an attribute below the minimum is refused");
     ok (refuses_number (&b, "11", "test.max=11: must be a number from 2 to 10"),
-        "a number above the maximum is refused");
+        "a number of an attribute above the maximum is refused");
     ok (refuses_number (&b, "x", "test.max=x: must be a number from 2 to 10"),
-        "a value that is not a number is refused");
+        "an attribute that must be a number is refused if it is not");
     b.attrs[1] = "10";
     ok (module_option_number (b.h, "test.max", "5", 2, 10, &n, &error) == 0 && n == 10
             && module_option_number (b.h, "test.max", NULL, 2, 10, &n, &error) == 0 && n == 10,
-        "minimum and maximum themselves are valid");
+        "a number of an attribute may be the minimum or the maximum");
     idt_close (b.h);
 }
 
@@ -280,13 +283,14 @@ static void check_durations (void)
     struct broker b;
 
     begin (&b);
-    ok (reads_time (&b, "100ms", 100) && reads_time (&b, "5s", 5000), "a time within its bounds is read");
+    ok (reads_time (&b, "100ms", 100) && reads_time (&b, "5s", 5000),
+        "a time of an attribute within its bounds is read");
     ok (reads_time (&b, "99ms", 0) && reads_time (&b, "5001ms", 0) && reads_time (&b, "soon", 0),
-        "other values are refused");
+        "a time of an attribute that is malformed or outside its bounds is refused");
     b.attrs[0] = NULL;
     uint64_t ms = 0;
     ok (module_option_duration (b.h, "test.time", "1s", 100, 5000, "100ms to 5s", &ms, NULL) == 0 && ms == 1000,
-        "a time that is not set has its default");
+        "an attribute for a time that is not set has its default");
     idt_close (b.h);
 }
 
@@ -299,17 +303,18 @@ static void check_statedir (void)
     begin (&b);
     ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL
             && strcmp (error.text, "rank 0 needs a folder to keep toys in: set statedir") == 0,
-        "rank 0 without a folder is refused");
+        "a module on rank 0 without a statedir and rundir is refused");
     b.attrs[0] = "rundir";
     b.attrs[1] = "/run/x";
     ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/run/x") == 0,
-        "rundir is used if statedir is not set");
+        "a module uses rundir if statedir is not set");
     b.attrs[2] = "statedir";
     b.attrs[3] = "/var/x";
     ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/var/x") == 0,
-        "statedir is preferred");
+        "a module prefers statedir to rundir");
     b.attrs[3] = "";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL, "an empty name counts as not set");
+    ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL,
+        "a folder with an empty name counts as not set");
     idt_close (b.h);
 }
 

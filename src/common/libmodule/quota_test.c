@@ -50,16 +50,17 @@ static void test_rule (enum quota_kind kind)
         "%s: a guest may have %u: %s", r->name, r->guest, err.text);
     ok (take_all (&q, member (0)) == r->member, "%s: a member may have %u", r->name, r->member);
     quota_give (&q, guest (0));
-    ok (take_all (&q, guest (0)) == 1, "%s: one that is given back can be taken again", r->name);
+    ok (take_all (&q, guest (0)) == 1, "%s: an item that is given back can be taken again", r->name);
     for (n = 1; (last = take_all (&q, guest (n))) > 0; n++)
         ;
     ok (q.others == r->others && quota_take (&q, member (1), &err) < 0 && strstr (err.text, "all users but the owner"),
         "%s: all users except the owner together may have %u: %s", r->name, r->others, err.text);
-    ok (has_all ? r->others <= r->all / 2 : true, "%s: which is at most half", r->name);
+    ok (has_all ? r->others <= r->all / 2 : true, "%s: all users except the owner together may have at most half",
+        r->name);
     ok (quota_take (&q, broker, NULL) == 0 && take_all (&q, owner) == (has_all ? r->all - r->others - 1 : 100000),
-        "%s: the owner and the modules of brokers may have the rest", r->name);
+        "%s: the owner and the modules of brokers may have what other users cannot have", r->name);
     quota_fini (&q);
-    ok (quota_take (&q, guest (7), NULL) == 0, "%s: after quota_fini () it is empty", r->name);
+    ok (quota_take (&q, guest (7), NULL) == 0, "%s: after quota_fini () the quota is empty", r->name);
     quota_give (&q, guest (7));
     ok (q.total == 0 && q.others == 0 && q.nusers == 0, "%s: a user that holds nothing has no entry", r->name);
     quota_fini (&q);
@@ -87,13 +88,13 @@ static void test_document (void)
     fclose (f);
     for (int kind = 0; kind < QUOTA_KINDS; kind++) {
         describe (quota_rule (kind), line, sizeof (line));
-        ok (strstr (text, line) != NULL, "limits.md has: %s", line);
+        ok (strstr (text, line) != NULL, "the file limits.md has the line: %s", line);
     }
     for (const char *p = text; (p = strstr (p, "| EAGAIN |\n")) || (p = NULL); p++)
         rows++;
     for (const char *p = text; (p = strstr (p, "| ENOSPC |\n")) || (p = NULL); p++)
         rows++;
-    ok (rows == QUOTA_KINDS, "and no other row");
+    ok (rows == QUOTA_KINDS, "the file limits.md has no line of a quota that does not exist");
     free (text);
 }
 

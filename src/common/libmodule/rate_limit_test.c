@@ -29,10 +29,10 @@ static void test_who (struct rate_limit *r)
     for (int i = 0; i < 10000; i++)
         good = good && rate_limit_take (r, owner, 65536, 1, &err) == 0
                && rate_limit_take (r, member, 65536, 1, &err) == 0;
-    ok (good, "the owner and members have no limit");
+    ok (good, "the owner and group members have no rate limit");
     ok (rate_limit_take (r, (struct idt_cred){ 2, IDT_ROLE_NONE }, BLOCK + 1, 1, &err) < 0 && errno == EPERM
             && strstr (err.text, "access.guest-block"),
-        "all other users are guests: %s", err.text);
+        "users without a role are limited like guests: %s", err.text);
 }
 
 /* A request that was refused for another reason uses no ids. */
@@ -45,14 +45,14 @@ static void test_give (struct rate_limit *r)
         good = good && take (r, 77, BLOCK, 5000000) == 0;
         rate_limit_give (r, guest, BLOCK, 5000000);
     }
-    ok (good, "a thousand requests that were given back use no ids");
+    ok (good, "a thousand requests whose ids were given back use no ids of a guest's rate");
     for (int i = 0; i < RATE / BLOCK + 1; i++)
         good = good && take (r, 77, BLOCK, 5000000) == 0;
-    ok (good && take (r, 77, BLOCK, 5000000) < 0 && errno == EAGAIN, "and do not raise the limit");
+    ok (good && take (r, 77, BLOCK, 5000000) < 0 && errno == EAGAIN,
+        "ids that were given back do not raise a guest's limit");
     rate_limit_give (r, guest, BLOCK, 5000000);
     ok (take (r, 77, BLOCK, 5000000) == 0 && take (r, 77, BLOCK, 5000000) < 0,
-        "ids that were given back can be taken again, "
-        "once");
+        "ids that a guest gave back can be taken again once");
 }
 
 /* A user that requests as much as it can, at random times, gets exactly the rate. */
@@ -72,9 +72,9 @@ static void test_rate (struct rate_limit *r)
         now_us += (uint64_t)rand () % 1000;
     }
     uint64_t s = (now_us - from_us) / 1000000;
-    ok (refused > 0 && got <= RATE * (s + 2) + BLOCK && got >= RATE * s, "%ju ids in %ju s at %d a second",
-        (uintmax_t)got, (uintmax_t)s, RATE);
-    ok (take (r, 6, BLOCK, now_us) == 0, "another user has its own rate");
+    ok (refused > 0 && got <= RATE * (s + 2) + BLOCK && got >= RATE * s,
+        "a guest gets %ju ids in %ju s at a rate of %d a second", (uintmax_t)got, (uintmax_t)s, RATE);
+    ok (take (r, 6, BLOCK, now_us) == 0, "each user has its own rate limit");
 }
 
 static void test_burst (struct rate_limit *r)
@@ -84,9 +84,9 @@ static void test_burst (struct rate_limit *r)
 
     while (take (r, 5, BLOCK, now_us) == 0)
         got += BLOCK;
-    ok (got == RATE + BLOCK && errno == EAGAIN, "after a pause a user gets the ids of one second in one go (%u)", got);
+    ok (got == RATE + BLOCK && errno == EAGAIN, "after a pause a guest gets the ids of one second at a time (%u)", got);
     ok (take (r, 5, 1, now_us + 99999) < 0 && take (r, 5, 1, now_us + 100000) == 0,
-        "and the next id when it is paid for");
+        "a guest that has used up its ids gets the next one when enough time has passed");
 }
 
 static void test_many (struct rate_limit *r)
@@ -97,9 +97,9 @@ static void test_many (struct rate_limit *r)
 
     while (take (r, 100 + 7 * n, 1, now_us) == 0)
         n++;
-    ok (n == RATE_LIMIT_USERS && errno == EAGAIN, "%u guests may have unpaid ids at a time", n);
-    ok (rate_limit_take (r, owner, 1, now_us, &err) == 0, "the owner needs no entry");
-    ok (take (r, 9, 1, now_us + 1000) == 0, "an entry whose ids are paid for is free");
+    ok (n == RATE_LIMIT_USERS && errno == EAGAIN, "entries for %u guests with used ids are kept at a time", n);
+    ok (rate_limit_take (r, owner, 1, now_us, &err) == 0, "a request of the owner needs no entry");
+    ok (take (r, 9, 1, now_us + 1000) == 0, "the entry of a guest is free when the time for its ids has passed");
 }
 
 int main (void)

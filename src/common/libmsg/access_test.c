@@ -59,24 +59,24 @@ static void test_table (void)
     for (; (topic = access_topic (n, &roles)); n++, before = topic) {
         describe (topic, roles, line, sizeof (line));
         if (strcmp (before, topic) >= 0 || access_roles (topic) != roles || !strstr (text, line))
-            ok (false, "%s is in its sorted place, and %s has the line: %s", topic, DOCUMENT, line);
+            ok (false, "the table of topics is sorted at %s, and %s has the line: %s", topic, DOCUMENT, line);
     }
-    ok (n > 0 && count_lines (text) == n, "the document has exactly the rows of the table (%zu)", n);
+    ok (n > 0 && count_lines (text) == n, "the document of access has exactly the rows of the table (%zu)", n);
     ok (access_roles ("no.such") == ACCESS_OWNER && access_roles ("") == ACCESS_OWNER,
-        "a topic without a row is for the owner only");
+        "a request of a topic that the table does not have is for the owner only");
     free (text);
 }
 
 static void test_publish (void)
 {
     ok (access_may_publish (owner, "x") && access_may_publish (member, "x") && access_may_publish (member, "x.y"),
-        "the owner and members may publish events");
+        "the owner and group members may publish events");
     ok (!access_may_publish (guest, "x") && !access_may_publish (nobody, "x"),
-        "guests and users without a role may not");
+        "guests and users without a role may not publish events");
     ok (access_may_publish (owner, "fluid.stats-clear") && !access_may_publish (member, "fluid.stats-clear")
             && !access_may_publish (member, "compressor.ranges.d") && !access_may_publish (member, "event.lost")
             && !access_may_publish (member, "mine.stats-clear"),
-        "only the owner may publish events that services act upon");
+        "only the owner may publish events on which services act");
     ok (access_may_publish (member, "fluids.x") && access_may_publish (member, "fluid"),
         "a topic that begins like the name of a service is not an event of that service");
 }

@@ -44,11 +44,11 @@ static void check_golden (const char *name, struct bytes golden, json_t *fields)
     idt_msg_t *read = idt_msg_decode (golden.data, golden.size);
 
     ok (encoded.size == golden.size && memcmp (encoded.data, golden.data, golden.size) == 0,
-        "%s encodes to the golden bytes", name);
-    ok (read && same_message (read, made), "%s decodes from the golden bytes", name);
+        "the message %s is encoded to the golden bytes", name);
+    ok (read && same_message (read, made), "the message %s is decoded from the golden bytes", name);
     errno = 0;
     ok (idt_msg_encode (made, encoded.data, encoded.size - 1) < 0 && errno == EINVAL,
-        "%s does not encode into a buffer that is too small", name);
+        "the message %s is not encoded into a buffer that is too small", name);
     idt_msg_unref (read);
     idt_msg_unref (made);
     free (encoded.data);
@@ -69,7 +69,7 @@ static void check_prefixes (const char *name, struct bytes golden)
             break;
         n++;
     }
-    ok (n == golden.size, "%s is refused if it is cut at any byte", name);
+    ok (n == golden.size, "the message %s is refused if it is cut at any byte", name);
 }
 
 static void check_damage (const char *name, struct bytes golden)
@@ -89,7 +89,7 @@ static void check_damage (const char *name, struct bytes golden)
         if (value < 256)
             break;
     }
-    ok (i == golden.size, "%s with any byte changed is refused, or is another message", name);
+    ok (i == golden.size, "the message %s with any byte changed is refused, or is another message", name);
     if (i < golden.size)
         diag ("byte %zu as 0x%02x", i, value);
 }
@@ -169,7 +169,8 @@ static void test_recorded (void)
 
         json_array_foreach (messages, j, m)
             good += recorded_message_holds (m);
-        ok (good == json_array_size (messages), "%zu messages of 'flux %s' decode, and encode to the same bytes", good,
+        ok (good == json_array_size (messages),
+            "%zu messages of a recorded 'flux %s' are decoded, and encoded to the same bytes", good,
             json_string_value (json_array_get (args, 1)));
     }
     json_decref (commands);
@@ -194,14 +195,16 @@ static void test_headers (void)
                 sprintf (accepted + strlen (accepted), "%s%02x", accepted[0] ? " " : "", value);
         }
         frame[1 + i] = saved;
-        ok (!strcmp (accepted, values[i]), "%s is one of: %s", names[i], values[i]);
+        ok (!strcmp (accepted, values[i]), "in the header of a message the field %s is one of: %s", names[i],
+            values[i]);
     }
     int flags = 0, wrong = 0;
     for (; flags < 256; flags++) {
         frame[4] = flags;
         wrong += is_refused (frame, sizeof (frame)) != ((flags & 0x0b) != 0);
     }
-    ok (wrong == 0, "flags that announce parts are refused without these parts; other flags are accepted");
+    ok (wrong == 0,
+        "a message with a flag that announces a part is refused without that part, and other flags are accepted");
 }
 
 /* --- sizes -------------------------------------------------------------------------------- */
@@ -265,7 +268,7 @@ static void test_sizes (void)
         if (!good || is_refused (f.data, f.size) != (n < 255))
             break;
     }
-    ok (n == 301, "each size of a part has one form: one byte up to 254, five bytes from 255 on");
+    ok (n == 301, "the size of a part has exactly one encoding: one byte up to 254, five bytes from 255 on");
 }
 
 /* A header without a NUL in it, so that a read beyond a part's end does not stop there. */
@@ -308,7 +311,7 @@ static void test_lying_sizes (void)
             add_dense_header (&f, flags[j]);
             refused += is_refused (f.data, f.size);
         }
-        ok (refused == 3, "a topic, payload or route that is longer than the frame is refused (%zu)", i);
+        ok (refused == 3, "a message with a topic, payload or route longer than its frame is refused (%zu)", i);
     }
 }
 
@@ -320,18 +323,18 @@ static void test_header_place (void)
     for (size_t n = 0; n <= sizeof (header); n++) {
         f.size = 0;
         add_part (&f, header, n);
-        ok (is_refused (f.data, f.size) == (n != HEADER_SIZE), "a header of %zu bytes is %s", n,
+        ok (is_refused (f.data, f.size) == (n != HEADER_SIZE), "a message with a header of %zu bytes is %s", n,
             n == HEADER_SIZE ? "taken" : "refused");
     }
     f.size = 0;
     add_header (&f, 0);
     add_header (&f, 0);
-    ok (is_refused (f.data, f.size), "two headers are refused");
+    ok (is_refused (f.data, f.size), "a message with two headers is refused");
     f.size = 0;
     add_header (&f, IDT_MSGFLAG_PAYLOAD);
     add_part (&f, "x", 1);
-    ok (is_refused (f.data, f.size), "a header that is not last is refused");
-    ok (is_refused (NULL, 0), "an empty frame is refused");
+    ok (is_refused (f.data, f.size), "a message whose header is not its last part is refused");
+    ok (is_refused (NULL, 0), "a message of an empty frame is refused");
 }
 
 static void test_route_limit (void)
@@ -344,7 +347,7 @@ static void test_route_limit (void)
             add_part (&f, "aaaaaaaa-0000-4000-8000-000000000001", 36);
         add_part (&f, "", 0);
         add_header (&f, IDT_MSGFLAG_ROUTE);
-        ok (is_refused (f.data, f.size) == (n > IDT_MSG_MAX_ROUTES), "%d routes are %s", n,
+        ok (is_refused (f.data, f.size) == (n > IDT_MSG_MAX_ROUTES), "a message with %d routes is %s", n,
             n > IDT_MSG_MAX_ROUTES ? "refused" : "taken");
     }
 }
@@ -359,7 +362,7 @@ static void test_topic_limit (void)
         f.size = 0;
         add_part (&f, topic, n);
         add_header (&f, IDT_MSGFLAG_TOPIC);
-        ok (is_refused (f.data, f.size) == (n > IDT_MSG_MAX_TOPIC), "a topic of %zu bytes is %s", n,
+        ok (is_refused (f.data, f.size) == (n > IDT_MSG_MAX_TOPIC), "a message with a topic of %zu bytes is %s", n,
             n > IDT_MSG_MAX_TOPIC ? "refused" : "taken");
     }
 }
@@ -438,7 +441,8 @@ static void test_small_world (void)
                 bad += !word_holds (word, len, content[i]);
             words++;
         } while (next_word (word, len));
-        ok (bad == 0, "all %d sequences of %d parts, with all flags, are accepted or refused by the rules", words, len);
+        ok (bad == 0, "all %d messages of %d parts, with all flags, are accepted or refused by the rules of the format",
+            words, len);
     }
 }
 
@@ -469,7 +473,8 @@ static void test_slices (void)
         }
         idt_msg_unref (msg);
     }
-    ok (bad == 0, "each of %d slices equals the same bytes of the whole, and writes nothing else", n);
+    ok (bad == 0, "each of %d slices of a message equals the same bytes of the whole message, and writes nothing else",
+        n);
 }
 
 int main (void)

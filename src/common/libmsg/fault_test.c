@@ -143,7 +143,8 @@ static int try_respond (idt_msg_t *msg)
 }
 
 static const char long_text[] =
-    "a text that does not fit into the message itself, because topic or payload were set before, has an allocation of its own: "
+    "a text that does not fit into the message itself, because topic or payload were set before, has an allocation "
+    "of its own: "
     "this text is long enough for that";
 
 static int try_topic (idt_msg_t *msg)
@@ -298,7 +299,7 @@ static void test_memory (int i)
         idt_msg_unref (before);
         idt_msg_unref (msg);
     } while (rc < 0 && n++ < 1000);
-    ok (good, "%s: each failed allocation is ENOMEM and changes nothing", cases[i].name);
+    ok (good, "%s: each failed allocation gives ENOMEM and changes nothing", cases[i].name);
     ok (n == cases[i].allocations, "%s needs %u allocations", cases[i].name, n);
 }
 
@@ -322,9 +323,9 @@ static void test_reason (void)
     int errnum = errno;
     fail_at = -1u;
     ok (!got && errnum == ENOMEM && strstr (err.text, strerror (ENOMEM)),
-        "the error text says that memory for a message is missing");
+        "the error text of a stream says that memory for a message is missing");
     got = msg_stream_next (s, &err);
-    ok (got != NULL, "... and the message can be read when there is memory");
+    ok (got != NULL, "a message that could not be read for lack of memory can be read later");
     idt_msg_unref (got);
     idt_msg_unref (msg);
     msg_stream_destroy (s);
@@ -340,12 +341,14 @@ static void test_claims (void)
     memcpy (frame, &frame_magic, sizeof (frame_magic));
     largest = 0;
     idt_msg_unref (idt_msg_decode (frame + 8, 26));
-    ok (largest < 26 + 512, "a part of 4 GiB in a frame of 26 bytes allocates %zu bytes", largest);
+    ok (largest < 26 + 512, "a frame of 26 bytes with a part of 4 GiB makes the decoder allocate only %zu bytes",
+        largest);
     largest = 0;
     memset (frame + 4, 0xff, 4);
     msg_stream_feed (s, frame, sizeof (frame));
     idt_msg_unref (msg_stream_next (s, NULL));
-    ok (largest <= 64 * 1024, "a frame of 4 GiB of which 26 bytes have arrived allocates %zu bytes", largest);
+    ok (largest <= 64 * 1024,
+        "a frame of 4 GiB of which 26 bytes have arrived makes the stream allocate only %zu bytes", largest);
     msg_stream_destroy (s);
 }
 
@@ -368,7 +371,7 @@ static void test_linear_output (void)
         if (msg_stream_put (s, msg) == 0)
             put += size;
     }
-    ok (copied / put <= 4, "each byte of a long queue is copied at most 4 times");
+    ok (copied / put <= 4, "each byte of a long output queue is copied at most 4 times");
     diag ("%zu bytes were put, %zu copied", put, copied);
     msg_stream_destroy (s);
     idt_msg_unref (msg);
@@ -388,7 +391,7 @@ static void test_linear_input (void)
         msg_stream_feed (s, piece, sizeof (piece));
         fed += sizeof (piece);
     } while (!msg_stream_next (s, NULL) && errno == EAGAIN);
-    ok (fed >= (4 << 20) && copied / fed <= 4, "each byte of a long frame is copied at most 4 times");
+    ok (fed >= (4 << 20) && copied / fed <= 4, "each byte of a long received frame is copied at most 4 times");
     diag ("%zu bytes were fed, %zu copied", fed, copied);
     msg_stream_destroy (s);
 }
@@ -415,10 +418,10 @@ static void test_broken_send (void)
         break_times = i == 0 ? 2 : 1; /* the first frame is tried twice */
         rc = msg_zmq_send (dealer, NULL, msg);
         break_at = -1u;
-        ok (rc < 0 && errno == EAGAIN, "frame %u cannot be sent: EAGAIN", i);
+        ok (rc < 0 && errno == EAGAIN, "a message whose frame %u cannot be sent fails with EAGAIN", i);
         msg_zmq_send (dealer, NULL, msg);
         wait_until ((got = msg_zmq_recv (router, true, 1 << 20, NULL)) || errno != EPROTO);
-        ok (got && same_bytes (got, msg), "the next message arrives whole");
+        ok (got && same_bytes (got, msg), "after a message that was sent in part, the next message arrives whole");
         idt_msg_unref (got);
     }
     zmq_close (dealer);

@@ -38,7 +38,7 @@ static void test_create (void)
             names[i]);
         ok (idt_msg_flags (msg) == 0 && !idt_msg_topic (msg) && idt_msg_route_count (msg) == 0
                 && cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE,
-            "a new %s is empty and has no user", names[i]);
+            "a new message of type %s is empty and has no user", names[i]);
         idt_msg_unref (msg);
     }
     for (int type = 0; type < 300; type++) {
@@ -47,9 +47,10 @@ static void test_create (void)
         made += msg != NULL;
         idt_msg_unref (msg);
     }
-    ok (made == 4, "there are four types");
+    ok (made == 4, "there are four types of messages");
     errno = 0;
-    ok (!idt_msg_create (IDT_MSGTYPE_ANY) && errno == EINVAL, "another type fails with EINVAL");
+    ok (!idt_msg_create (IDT_MSGTYPE_ANY) && errno == EINVAL,
+        "creating a message of an unknown type fails with EINVAL");
 }
 
 static void test_numbers (void)
@@ -73,7 +74,7 @@ static void test_numbers (void)
     ok (idt_msg_seq (event) == 123, "an event keeps its sequence number");
     idt_msg_set_control (control, 3, 4);
     ok (idt_msg_control_type (control) == 3 && idt_msg_control_status (control) == 4,
-        "a control message keeps type and status");
+        "a control message keeps its type and status");
     idt_msg_unref (request);
     idt_msg_unref (response);
     idt_msg_unref (event);
@@ -87,10 +88,10 @@ static void test_flags (void)
     idt_msg_set_topic (msg, "a.b");
     idt_msg_set_flag (msg, IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1);
     ok (idt_msg_flags (msg) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1),
-        "flags are set in addition to the flags of the contents");
+        "setting a flag keeps the flags of the parts");
     idt_msg_clear_flag (msg, IDT_MSGFLAG_USER1);
     ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
-        "one flag is cleared");
+        "clearing a flag keeps the other flags");
     idt_msg_unref (msg);
 }
 
@@ -104,10 +105,10 @@ static void test_topic (void)
     memset (longest, 't', sizeof (longest));
     longest[IDT_MSG_MAX_TOPIC + 1] = '\0';
     ok (idt_msg_set_topic (msg, "fluid.generate") == 0 && is_string (idt_msg_topic (msg), "fluid.generate"),
-        "a topic is set");
-    ok (idt_msg_set_topic (msg, longest) < 0 && errno == EINVAL, "a topic that is too long fails with EINVAL");
-    ok (idt_msg_set_topic (msg, "") < 0 && errno == EINVAL, "an empty topic fails with EINVAL");
-    ok (is_string (idt_msg_topic (msg), "fluid.generate"), "after a failure the topic is unchanged");
+        "a topic can be set");
+    ok (idt_msg_set_topic (msg, longest) < 0 && errno == EINVAL, "setting a topic that is too long fails with EINVAL");
+    ok (idt_msg_set_topic (msg, "") < 0 && errno == EINVAL, "setting an empty topic fails with EINVAL");
+    ok (is_string (idt_msg_topic (msg), "fluid.generate"), "after a failure to set it the topic is unchanged");
     ok (idt_msg_set_topic (msg, idt_msg_topic (msg) + 6) == 0 && is_string (idt_msg_topic (msg), "generate"),
         "a topic can be set to a part of itself");
     longest[IDT_MSG_MAX_TOPIC] = '\0';
@@ -127,17 +128,18 @@ static void test_payload (void)
     ok (idt_msg_payload (msg, &data, &size) < 0 && errno == EPROTO, "reading a missing payload fails with EPROTO");
     ok (idt_msg_set_payload (msg, "abc", 3) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 3
             && memcmp (data, "abc", 3) == 0,
-        "a payload is set");
+        "a payload can be set");
     ok (idt_msg_set_payload (msg, (char *)data + 1, 2) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 2
             && memcmp (data, "bc", 2) == 0,
         "a payload can be set to a part of itself");
-    ok (idt_msg_payload (msg, NULL, NULL) == 0, "idt_msg_payload with NULL pointers checks whether there is a payload");
+    ok (idt_msg_payload (msg, NULL, NULL) == 0,
+        "idt_msg_payload with NULL pointers checks whether a message has a payload");
     ok (idt_msg_set_payload (msg, "", 0) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 0
             && idt_msg_has_flag (msg, IDT_MSGFLAG_PAYLOAD),
-        "an empty payload is a payload");
+        "a payload of no bytes is a payload");
     ok (!idt_msg_alloc_payload (msg, (size_t)IDT_MSG_MAX_PAYLOAD + 1) && errno == EOVERFLOW
             && idt_msg_payload (msg, NULL, &size) == 0 && size == 0,
-        "a payload over the limit fails with EOVERFLOW and changes nothing");
+        "setting a payload over the limit fails with EOVERFLOW and changes nothing");
     ok (idt_msg_set_payload (msg, NULL, 5) == 0 && idt_msg_payload (msg, NULL, &size) < 0 && idt_msg_flags (msg) == 0,
         "a payload can be removed");
     idt_msg_unref (msg);
@@ -151,7 +153,7 @@ static void test_string (void)
     ok (!idt_msg_string (msg) && errno == EPROTO, "reading a string without a payload fails with EPROTO");
     ok (idt_msg_set_string (msg, "{}") == 0 && is_string (idt_msg_string (msg), "{}")
             && idt_msg_payload (msg, NULL, &size) == 0 && size == 3,
-        "a string is a payload with a NUL at its end");
+        "a string is stored as a payload with a NUL at its end");
     ok (idt_msg_set_payload (msg, "ab", 2) == 0 && !idt_msg_string (msg) && errno == EPROTO,
         "a payload without a NUL is not a string");
     ok (idt_msg_set_payload (msg, "a\0b", 4) == 0 && !idt_msg_string (msg) && errno == EPROTO,
@@ -159,7 +161,7 @@ static void test_string (void)
     ok (idt_msg_set_payload (msg, "", 0) == 0 && !idt_msg_string (msg) && errno == EPROTO,
         "an empty payload is not a string");
     ok (idt_msg_set_payload (msg, "", 1) == 0 && is_string (idt_msg_string (msg), ""),
-        "a single NUL is the empty string");
+        "a payload of a single NUL is the empty string");
     ok (idt_msg_set_string (msg, NULL) == 0 && idt_msg_flags (msg) == 0, "a string can be removed");
     idt_msg_unref (msg);
 }
@@ -171,7 +173,7 @@ static void test_routes (void)
     ok (!idt_msg_route_newest (msg) && !idt_msg_route_oldest (msg) && !idt_msg_route_at (msg, 0),
         "a new message has no routes");
     idt_msg_route_pop (msg);
-    ok (!idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "popping from an empty stack has no effect");
+    ok (!idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "popping a route from an empty stack has no effect");
     ok (idt_msg_route_push (msg, "x") < 0 && errno == EINVAL && idt_msg_route_push (msg, UUID ("a") "x") < 0
             && errno == EINVAL && idt_msg_flags (msg) == 0,
         "a route that does not have 36 characters fails with EINVAL");
@@ -183,9 +185,10 @@ static void test_routes (void)
         "the route that was pushed last is the newest");
     idt_msg_route_pop (msg);
     ok (idt_msg_route_count (msg) == 1 && is_string (idt_msg_route_newest (msg), uuid_a),
-        "popping removes the newest route");
+        "popping a route removes the newest");
     idt_msg_route_clear (msg);
-    ok (idt_msg_route_count (msg) == 0 && idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "clearing leaves an empty stack");
+    ok (idt_msg_route_count (msg) == 0 && idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE),
+        "clearing the routes leaves an empty stack");
     idt_msg_unref (msg);
 }
 
@@ -200,7 +203,7 @@ static void test_route_limit (void)
         "%d routes can be pushed, each a copy of one on the stack", IDT_MSG_MAX_ROUTES);
     ok (idt_msg_route_push (msg, uuid_b) < 0 && errno == EOVERFLOW, "one more route fails with EOVERFLOW");
     idt_msg_route_pop (msg);
-    ok (idt_msg_route_push (msg, uuid_b) == 0, "after a pop a route can be pushed again");
+    ok (idt_msg_route_push (msg, uuid_b) == 0, "after a route was popped from a full stack another can be pushed");
     idt_msg_unref (msg);
 }
 
@@ -227,16 +230,16 @@ static void test_copy (void)
     idt_msg_t *cpy = idt_msg_copy (msg, true);
     idt_msg_t *bare = idt_msg_copy (msg, false);
 
-    ok (same_message (msg, cpy), "a copy is equal");
+    ok (same_message (msg, cpy), "a copy of a message equals the message");
     ok (!same_message (msg, bare) && !idt_msg_has_flag (bare, IDT_MSGFLAG_PAYLOAD),
-        "a copy without payload has no payload");
+        "a copy of a message without its payload has no payload");
     idt_msg_set_payload (msg, NULL, 0);
-    ok (same_message (msg, bare), "... and is equal otherwise");
+    ok (same_message (msg, bare), "a copy of a message without its payload is equal otherwise");
     idt_msg_unref (msg);
     idt_msg_route_push (cpy, uuid_c);
     ok (is_string (idt_msg_string (cpy), "{}") && is_string (idt_msg_topic (cpy), "a.b")
             && is_string (idt_msg_route_oldest (cpy), uuid_a) && is_string (idt_msg_route_newest (cpy), uuid_c),
-        "a copy stays valid after the original is freed, and can be changed");
+        "a copy of a message stays valid after the original is freed, and can be changed");
     idt_msg_unref (cpy);
     idt_msg_unref (bare);
 }
@@ -251,7 +254,7 @@ static void test_respond (void)
     ok (idt_msg_type (response) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (response) == ENOENT
             && idt_msg_matchtag (response) == 4 && is_string (idt_msg_topic (response), "a.b")
             && idt_msg_route_count (response) == 2 && is_string (idt_msg_route_newest (response), uuid_b),
-        "a response has topic, matchtag and routes of its request");
+        "a response has the topic, matchtag and routes of its request");
     ok (idt_msg_flags (response) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_ROUTE | IDT_MSGFLAG_STREAMING),
         "a response has the STREAMING flag of its request and no payload");
     ok (cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE, "a response has no user");
@@ -269,7 +272,7 @@ static void test_refs (void)
     errno = 1234;
     idt_msg_unref (ref);
     idt_msg_unref (NULL);
-    ok (errno == 1234, "unref accepts NULL and keeps errno");
+    ok (errno == 1234, "idt_msg_unref accepts NULL and keeps errno");
 }
 
 /* --- histories --------------------------------------------------------------------------- */

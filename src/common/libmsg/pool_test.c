@@ -61,7 +61,8 @@ static void test_space (void)
         good = good && idt_msg_set_topic (msg, i % 2 ? "one" : "another") == 0;
         good = good && strcmp (idt_msg_topic (msg), i % 2 ? "one" : "another") == 0;
     }
-    ok (good && msg->payload_alloc && msg->topic_alloc, "topic and payload can be set any number of times");
+    ok (good && msg->payload_alloc && msg->topic_alloc,
+        "topic and payload of a message in a pool can be set any number of times");
     idt_msg_unref (msg);
 }
 
@@ -75,7 +76,7 @@ static void test_bound (void)
     for (size_t i = 0; i < MANY; i++)
         idt_msg_unref (msg[i]);
     idt_msg_t *last = make (pool, 8);
-    ok (last == msg[MANY / 2 - 1], "at most MSG_POOL_BYTES are kept");
+    ok (last == msg[MANY / 2 - 1], "a pool keeps at most MSG_POOL_BYTES of freed blocks");
     idt_msg_unref (last);
     msg_pool_let_go (pool);
 }

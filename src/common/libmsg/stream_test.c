@@ -129,8 +129,8 @@ static void test_golden (void)
         memcpy (frame.data, &magic, sizeof (magic));
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
-        ok (writes_frame (msg, frame), "%s is written as the golden frame", name);
-        ok (reads_cut_frame (msg, frame), "%s is read from the golden frame, cut at any byte", name);
+        ok (writes_frame (msg, frame), "the message %s is written as the golden frame", name);
+        ok (reads_cut_frame (msg, frame), "the message %s is read from the golden frame, cut at any byte", name);
         idt_msg_unref (msg);
         free (frame.data);
     }
@@ -147,11 +147,12 @@ static void test_connection (void)
     bool eof = false;
 
     pair_init (&pair, MAX_MESSAGE, MAX_QUEUE);
-    ok (msg_stream_fill (pair.b, &eof) < 0 && errno == EAGAIN && !eof, "reading from a socket without data is EAGAIN");
-    ok (msg_stream_flush (pair.a) == 0, "flushing an empty queue succeeds");
+    ok (msg_stream_fill (pair.b, &eof) < 0 && errno == EAGAIN && !eof,
+        "reading from a socket without data fails with EAGAIN");
+    ok (msg_stream_flush (pair.a) == 0, "flushing an empty output queue succeeds");
     ok (msg_stream_put (pair.a, msg) == 0 && msg_stream_put (pair.a, msg) == 0 && msg_stream_flush (pair.a) == 0,
-        "two messages are written");
-    ok (msg_stream_fill (pair.b, &eof) > 0, "one read receives both");
+        "two messages are written to a socket");
+    ok (msg_stream_fill (pair.b, &eof) > 0, "one read of a socket receives both messages");
     for (int i = 0; i < 2; i++) {
         read = msg_stream_next (pair.b, NULL);
         ok (read && same_message (read, msg) && is_numbered_message (read, 1), "message %d is received", i);
@@ -162,7 +163,7 @@ static void test_connection (void)
     close (pair.fd[1]);
     pair.fd[1] = -1;
     ok (msg_stream_put (pair.a, msg) == 0 && msg_stream_flush (pair.a) < 0 && errno == EPIPE,
-        "writing after the peer closed fails with EPIPE, without a signal");
+        "writing to a socket that the peer has closed fails with EPIPE, without a signal");
     idt_msg_unref (msg);
     pair_fini (&pair);
 }
@@ -197,13 +198,14 @@ static void test_message_limit (void)
 
     ok (is_next_error (s, EMSGSIZE, &error) && strstr (error.text, "1001") && strstr (error.text, "1000"),
         "a frame over the limit fails with EMSGSIZE before it has arrived: %s", error.text);
-    ok (is_next_error (s, EMSGSIZE, NULL), "... and fails again, without an error text");
+    ok (is_next_error (s, EMSGSIZE, NULL),
+        "reading a stream after a frame over the limit fails again, without an error text");
     msg_stream_destroy (s);
     s = claim (1000, 1000);
-    ok (is_next_error (s, EAGAIN, NULL), "a frame of exactly the limit is waited for");
+    ok (is_next_error (s, EAGAIN, NULL), "a stream waits for a frame whose size is exactly the limit");
     msg_stream_destroy (s);
     s = claim (UINT32_MAX, UINT32_MAX);
-    ok (is_next_error (s, EAGAIN, NULL), "a claimed size of 4 GiB alone has no effect");
+    ok (is_next_error (s, EAGAIN, NULL), "a header that announces 4 GiB has no effect before bytes arrive");
     msg_stream_destroy (s);
 }
 
@@ -240,8 +242,9 @@ static void test_input_bound (void)
             break;
         n = msg_stream_fill (pair.a, &eof);
     } while (n > 0);
-    ok (n < 0 && errno == ENOBUFS, "a full buffer whose messages are not taken fails with ENOBUFS");
-    ok (msg_stream_feed (pair.a, junk, 1) < 0 && errno == ENOBUFS, "... also for bytes from memory");
+    ok (n < 0 && errno == ENOBUFS, "a stream whose buffer is full of messages that are not taken fails with ENOBUFS");
+    ok (msg_stream_feed (pair.a, junk, 1) < 0 && errno == ENOBUFS,
+        "feeding bytes into a stream whose buffer is full fails with ENOBUFS");
     pair_fini (&pair);
 }
 
@@ -256,12 +259,12 @@ static void test_queue_limit (void)
     for (int i = 0; i < 3; i++)
         ok (msg_stream_put (s, msg) == 0, "message %d fits in the queue", i);
     ok (msg_stream_put (s, msg) < 0 && errno == ENOBUFS && msg_stream_queued (s) == 3 * size,
-        "one more fails with ENOBUFS and is not added");
+        "one message above the limit of the output queue fails with ENOBUFS and is not added");
     ok (msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) < 0
             && errno == ENOBUFS,
-        "a queue that is one byte too short for three messages takes two");
+        "an output queue that is one byte too short for three messages accepts two");
     ok (msg_stream_put (tiny, msg) < 0 && errno == ENOBUFS && msg_stream_queued (tiny) == 0,
-        "a message larger than the whole queue fails with ENOBUFS");
+        "a message larger than the whole output queue fails with ENOBUFS");
     msg_stream_destroy (s);
     msg_stream_destroy (less);
     msg_stream_destroy (tiny);
@@ -297,8 +300,8 @@ static void test_full_socket (void)
         msg = numbered_message (sent, 5000 + sent);
     } while (msg_stream_put (pair.a, msg) == 0 && ++sent);
     idt_msg_unref (msg);
-    ok (msg_stream_flush (pair.a) == 1 && msg_stream_queued (pair.a) > 0, "a full socket accepts a part of %u messages",
-        sent);
+    ok (msg_stream_flush (pair.a) == 1 && msg_stream_queued (pair.a) > 0,
+        "a socket that is almost full accepts a part of %u messages", sent);
     wait_until (msg_stream_queued (pair.a) == 0)
     {
         msg_stream_fill (pair.b, &eof);
@@ -307,7 +310,7 @@ static void test_full_socket (void)
     }
     while (msg_stream_fill (pair.b, &eof) > 0)
         got += take_numbered (pair.b, got, &good);
-    ok (good && got == sent, "all of them arrive whole and in order");
+    ok (good && got == sent, "messages that a full socket accepted in parts arrive whole and in order");
     pair_fini (&pair);
 }
 
@@ -366,7 +369,8 @@ static void test_pieces (void)
     }
     ok (good, "long and short messages arrive in order");
     ok (most_written <= (size_t)1 << 20 && most_read <= (size_t)256 << 10,
-        "... in pieces: no call writes more than %zu bytes, or reads more than %zu", most_written, most_read);
+        "long messages are transferred in pieces: no call writes more than %zu bytes, or reads more than %zu",
+        most_written, most_read);
     pair_fini (&pair);
 }
 
@@ -399,7 +403,7 @@ static void test_long_malformed (void)
     while (msg_stream_fill (pair.b, &eof) > 0)
         ;
     ok (msg_stream_wants (pair.b) == 8 + size && is_next_error (pair.b, EAGAIN, NULL),
-        "an unfinished frame is waited for, and its length is known");
+        "a stream waits for a frame that has arrived in part, and knows its length");
     pair_fini (&pair);
     idt_msg_unref (msg);
     free (bytes);

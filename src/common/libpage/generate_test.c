@@ -81,27 +81,28 @@ static void test_one (void)
 
     world_init (&w, 3600000);
     uint64_t before_ms = now_ms (&w);
-    ok (idt_page_generate (&w.client, 0, 0, ids) < 0 && errno == EINVAL, "a request for 0 ids is invalid");
-    ok (idt_page_generate (&w.client, 0, 1, ids) == 1, "an id is made");
+    ok (idt_page_generate (&w.client, 0, 0, ids) < 0 && errno == EINVAL, "a request for 0 ids of a page is refused");
+    ok (idt_page_generate (&w.client, 0, 1, ids) == 1, "a client makes an id of a page");
     struct fluid_fields f = fluid_split (ids[0]);
     ok (f.generator == GENERATOR && f.timestamp_ms >= before_ms && f.timestamp_ms <= now_ms (&w),
-        "... with the page's generator and the present time");
+        "an id of a page has the page's generator and the present time");
     ok (idt_page_generator (&w.client) == GENERATOR && idt_page_epoch (&w.client) == EPOCH_MS,
-        "the page has generator and epoch");
+        "a client reads generator and epoch of a page");
     last = ids[0];
-    ok (idt_page_generate (&w.client, last, 5000, ids) == 5000, "one call makes more ids than a millisecond has");
+    ok (idt_page_generate (&w.client, last, 5000, ids) == 5000,
+        "one call makes more ids of a page than a millisecond has");
     for (int i = 0; i < 5000; i++) {
         rising = rising && ids[i] > last;
         last = ids[i];
     }
-    ok (rising, "... in increasing order");
+    ok (rising, "the ids of one call are in increasing order");
     fluid_join (&(struct fluid_fields){ now_ms (&w) + 1, GENERATOR + 1, 0 }, &last);
-    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last, "the call waits for an id above 'after'");
+    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last, "a call waits for an id above 'after'");
     fluid_join (&(struct fluid_fields){ now_ms (&w) + 60000, 0, 0 }, &last);
-    ok (idt_page_generate (&w.client, last, 1, ids) < 0 && errno == EAGAIN, "... but not for a minute");
+    ok (idt_page_generate (&w.client, last, 1, ids) < 0 && errno == EAGAIN,
+        "a call does not wait a minute for an id above 'after'");
     ok (idt_page_generate (&w.client, UINT64_MAX, 1, ids) < 0 && errno == EAGAIN,
-        "... and no id is above the last one of the "
-        "format");
+        "no id is above the last one of the format");
     world_fini (&w);
 }
 
@@ -128,7 +129,7 @@ static void test_silence (void)
     sigaction (SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL);
     setitimer (ITIMER_REAL, &often, NULL);
     ok (!idt_page_open (uri, 100) && errno == ETIMEDOUT,
-        "the wait for a silent broker ends after the timeout, even with signals");
+        "a client that opens a page waits for a silent broker until its timeout, even with signals");
     setitimer (ITIMER_REAL, &never, NULL);
     close (fd);
     unlink (addr.sun_path);
@@ -198,12 +199,14 @@ static void test_clocks (void)
     if (bind (server, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (server, 1) < 0)
         abort ();
     idt_page_t *page = call_one (uri, server, memory, 0, 0);
-    ok (page != NULL, "a page is accepted from a broker with the same clocks");
+    ok (page != NULL, "a client accepts the page of a broker with the same clocks");
     idt_page_close (page);
     ok (!call_one (uri, server, memory, 20000000, 20000000) && errno == ENOTSUP,
-        "... not if its clocks are 20 s ahead");
-    ok (!call_one (uri, server, memory, -20000000, 0) && errno == ENOTSUP, "... nor if CLOCK_BOOTTIME alone is behind");
-    ok (!call_one (uri, server, memory, 0, 5000) && errno == ENOTSUP, "... nor if CLOCK_MONOTONIC is 5 ms ahead");
+        "a client refuses the page of a broker whose clocks are 20 s ahead");
+    ok (!call_one (uri, server, memory, -20000000, 0) && errno == ENOTSUP,
+        "a client refuses the page of a broker whose CLOCK_BOOTTIME alone is behind");
+    ok (!call_one (uri, server, memory, 0, 5000) && errno == ENOTSUP,
+        "a client refuses the page of a broker whose CLOCK_MONOTONIC is 5 ms ahead");
     close (memory[0]);
     close (memory[1]);
     close (server);
@@ -221,38 +224,41 @@ static void test_refusals (void)
     world_init (&w, 3600000);
     w.terms.hi_ms = START_US / 1000;
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id is made above the end of the range");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN,
+        "no id of a page is made above the end of its range");
     w.terms.hi_ms = START_US / 1000 + 3600000;
     w.terms.until_us = clock_now_us (CLOCK_MONOTONIC) - 1000000;
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id is returned after the time of use");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN,
+        "no id of a page is returned after its time of use");
     w.terms.until_us = UINT64_MAX;
     page_gen_set_terms (&w.gen, &w.terms);
     page_gen_pause (&w.gen);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id is made during a pause");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id of a page is made during a pause");
     page_gen_lend (&w.gen, 62);
     bool apart = true;
     fluid_t ids[64];
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
     for (int i = 0; i < 64; i++)
         apart = apart && fluid_split (ids[i]).sequence >= 62 * FLUID_GRANULE;
-    ok (apart, "no id is made of granules that the broker granted to others");
+    ok (apart, "a client makes no id of granules that the broker granted to others");
     w.terms.kept = FLUID_PER_MS / 2;
     page_gen_set_terms (&w.gen, &w.terms);
     page_gen_lend (&w.gen, 0);
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
     for (int i = 0; i < 64; i++)
         apart = apart && fluid_split (ids[i]).sequence < FLUID_PER_MS / 2;
-    ok (apart, "no id is made of the numbers that the broker asked to keep");
+    ok (apart, "a client makes no id of the numbers that the broker asked to keep");
     w.terms.kept = 0;
     page_gen_set_terms (&w.gen, &w.terms);
     fluid_t many[2 * FLUID_PER_MS];
     apart = idt_page_generate (&w.client, 0, 2 * FLUID_PER_MS, many) == 2 * FLUID_PER_MS;
     for (unsigned i = 0; i < 2 * FLUID_PER_MS; i++)
         apart = apart && fluid_split (many[i]).sequence < PAGE_OWN_FIRST;
-    ok (apart, "no id is made of the broker's own numbers, even if the page does not protect them");
+    ok (apart, "a client makes no id of the broker's own numbers, even if the page does not protect them");
     page_gen_close (&w.gen, 0);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE, "a closed page gives ESTALE");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE,
+        "a request for an id of a closed page fails with ESTALE");
     world_fini (&w);
 }
 
@@ -315,7 +321,7 @@ static void judge (struct log *log, fluid_t *own, size_t own_count, const char *
     ok (rising, "%s: the ids of each maker increase", who);
     if (own_count > 0)
         memcpy (all + n, own, own_count * sizeof (fluid_t));
-    ok (all && twice (all, n + own_count) == 0, "%s: none of %zu ids is a duplicate", who, n + own_count);
+    ok (all && twice (all, n + own_count) == 0, "%s: of %zu ids none is a duplicate", who, n + own_count);
     free (all);
 }
 
@@ -331,16 +337,18 @@ static void test_end_of_time (void)
     w.terms.hi_ms = end_ms;
     w.terms.offset_us = (int64_t)(FLUID_TIMESTAMP_MAX - 1800000) * 1000 - (int64_t)clock_now_us (CLOCK_BOOTTIME);
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) == 1, "a client makes ids in the last hour of the format");
+    ok (idt_page_generate (&w.client, 0, 1, &id) == 1, "a client makes ids of a page in the last hour of the format");
     page_gen_advance (&w.gen, end_ms);
     ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN,
-        "... and none after the generator has left it");
+        "a client makes no id of a page whose generator is at the end of its range");
     page_gen_advance (&w.gen, end_ms + 3600000);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "... nor later");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN,
+        "a client makes no id of a page whose generator is an hour after the end of its range");
     w.terms.offset_us += INT64_C (3600000000);
     w.terms.hi_ms = UINT64_MAX;
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... even if its terms allow it");
+    ok (idt_page_generate (&w.client, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
+        "a client makes no id after the end of the format even if the page's terms allow it");
     world_fini (&w);
 }
 
@@ -402,8 +410,9 @@ static void test_threads (void)
         made += log->count[k];
     }
     counted += page_gen_others (&w.gen);
-    ok (counted == made, "... and counts the threads' ids: %ju of %ju", (uintmax_t)counted, (uintmax_t)made);
-    ok (own_count >= 2000, "the broker makes ids beside %d threads, and finds the page valid", WORKERS);
+    ok (counted == made, "the broker counts the ids that threads made of its page: %ju of %ju", (uintmax_t)counted,
+        (uintmax_t)made);
+    ok (own_count >= 2000, "a broker makes ids beside %d threads, and finds its page valid", WORKERS);
     judge (log, own, own_count, "threads and the broker");
     world_fini (&w);
     munmap (log, sizeof (*log));
@@ -440,14 +449,14 @@ static void test_killed (void)
                 if (j != k)
                     waitpid (pid[j], NULL, 0);
     }
-    ok (killed > 0, "%u processes were killed while they made ids", killed);
-    ok (page_gen_look (&w.gen, &word), "the page is still valid");
+    ok (killed > 0, "%u processes were killed while they made ids of a page", killed);
+    ok (page_gen_look (&w.gen, &word), "a page whose clients were killed is still valid");
     uint64_t counted = page_gen_others (&w.gen), made = 0;
     for (int k = 0; k < WORKERS; k++)
         made += log->count[k];
     ok (counted <= made + 40 * 8 && counted + UINT64_C (40) * FLUID_PER_MS >= made,
-        "... and counts %ju ids: for each killed process up to a block more, or a millisecond less, than the %ju "
-        "that were logged",
+        "the broker counts %ju ids of a page: for each killed process up to a block more, or a millisecond less, "
+        "than the %ju that were logged",
         (uintmax_t)counted, (uintmax_t)made);
     judge (log, NULL, 0, "processes");
     world_fini (&w);

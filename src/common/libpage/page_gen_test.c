@@ -65,10 +65,10 @@ static void test_alone (void)
         }
         same = same_op (&g, &r);
     }
-    ok (same, "without a page the generator behaves like a fluid_gen, in %d random operations", OPS);
+    ok (same, "without a page a page_gen makes the same ids as a fluid_gen, in %d random operations", OPS);
     ok (page_gen_set_range (&g, 2, 1) < 0 && errno == EINVAL, "a range that ends before it begins is refused");
     ok (page_gen_set_range (&g, 0, FLUID_TIMESTAMP_MAX + 2) < 0 && errno == EOVERFLOW,
-        "... and a range beyond 40 bits");
+        "a range that ends after 2^40 is refused");
 }
 
 /* --- with a page -------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static void test_word (void)
 
         same = w.ms == v.ms && w.used == v.used && w.first == v.first && w.closed == v.closed;
     }
-    ok (same, "a word is read back as it was written");
+    ok (same, "a word of a page is read back as it was written");
 }
 
 /* Each field at its lowest and highest value, beside the others at theirs: no field changes another. */
@@ -163,8 +163,8 @@ static void test_advance_ends (void)
         never_back = never_back && next >= was && word_pack (word_advance (w, ms)) >= word_pack (w);
         far_enough = far_enough && next >= (ms < END_MS ? ms : END_MS) && word_advance (w, ms).first == w.first;
     }
-    ok (never_back, "a word never goes back, for any time that it is moved to");
-    ok (far_enough, "... and allows no id below that time, up to the end of time and beyond");
+    ok (never_back, "a word never goes back, whatever time it is moved to");
+    ok (far_enough, "a word that was moved to a time allows no id below that time, up to the end of time and beyond");
 }
 
 /* The generator in the last possible millisecond, without or with a page. */
@@ -185,16 +185,17 @@ static void test_end_of_time (struct page *page)
         "%s: ids of the last millisecond are made", how);
     page_gen_advance (&g, END_MS);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
-        "%s: ... and none after the generator was moved to the end of time", how);
-    ok (page_gen_look (&g, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
+        "%s: no id of the last millisecond is made after the generator was moved to the end of time", how);
+    ok (page_gen_look (&g, &w) && page_gen_newest (&g) == a + 9, "%s: the newest id of the generator is known", how);
     page_gen_advance (&g, UINT64_MAX);
     page_gen_follow (&g, UINT64_MAX);
     page_gen_follow (&g, 0);
     page_gen_advance (&g, 0);
-    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: the word is valid, and the clients made no ids", how);
+    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: the word is valid, and the clients have made no ids",
+        how);
     page_gen_close (&g, 0);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
-        "%s: no further id is made", how);
+        "%s: a closed generator makes no further id", how);
 }
 
 static void test_shared (void)
@@ -204,23 +205,23 @@ static void test_shared (void)
     fluid_t id;
 
     share (&s);
-    ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a new page begins at the time of its generator");
     write_word (&s, (struct word){ .ms = 110, .used = 1000 });
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == 24 && fluid_split (id).sequence == 1000,
-        "the broker continues after the clients' ids");
+        "the broker makes ids above those of the clients");
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
-        "... up to the last number of the millisecond");
+        "the broker makes ids up to the last number of the millisecond, and no further");
     ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
-        "... and not in an earlier millisecond");
+        "the broker makes no ids in a millisecond before that of the clients' ids");
     fluid_join (&(struct fluid_fields){ 120, GENERATOR + 1, 5 }, &id);
     page_gen_follow (&s.gen, id);
     ok (page_gen_look (&s.gen, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
-        "after an id of a higher generator no id is made in its millisecond");
+        "after an id of a higher generator no id is made in the millisecond of that id");
     write_word (&s, (struct word){ .ms = 150, .used = 7 });
     page_gen_close (&s.gen, 0);
-    ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page is closed");
+    ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page can be closed");
     ok (page_gen_look (&s.gen, &w) && w.ms == 150 && w.used == 7 && !w.closed,
-        "... and the broker knows which ids were made of it");
+        "the broker knows which ids clients have made of a page that was closed");
 }
 
 static void test_new_range (void)
@@ -241,14 +242,16 @@ static void test_loans (void)
 
     share (&s);
     page_gen_pause (&s.gen);
-    ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES, "clients make no ids during a pause");
+    ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES,
+        "clients make no ids of a page during a pause");
     page_gen_lend (&s.gen, 4);
-    ok (page_gen_look (&s.gen, &w) && w.first == 4, "... and afterwards none of the subleased granules");
+    ok (page_gen_look (&s.gen, &w) && w.first == 4,
+        "after a pause clients make no ids of the granules that were subleased");
     page_gen_end_loans (&s.gen, 0, 101);
     ok (page_gen_look (&s.gen, &w) && w.first == 4, "a sublease does not end before the word has passed its end");
     page_gen_advance (&s.gen, 101);
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and ends then");
+    ok (page_gen_look (&s.gen, &w) && w.first == 0, "a sublease ends when the word has passed its end");
 }
 
 /* Ids of clients are counted when the word is read. Ids of the broker, and numbers that it skips, are not. */
@@ -261,7 +264,8 @@ static void test_counts (void)
     ok (page_gen_others (&s.gen) == 0, "a new page has no ids of clients");
     write_word (&s, (struct word){ .ms = 110, .used = 100 });
     page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 10, &id);
-    ok (page_gen_others (&s.gen) == 100 && page_gen_others (&s.gen) == 0, "clients' ids are counted once");
+    ok (page_gen_others (&s.gen) == 100 && page_gen_others (&s.gen) == 0,
+        "ids that clients made of a page are counted once");
     page_gen_advance (&s.gen, 120);
     page_gen_reserve_in (&s.gen, 121, UINT64_MAX, 10, &id);
     page_gen_pause (&s.gen);
@@ -269,10 +273,10 @@ static void test_counts (void)
     page_gen_follow (&s.gen, id + 500);
     ok (page_gen_others (&s.gen) == 0, "ids that the broker makes, subleases or skips are not counted");
     atomic_fetch_add (&s.page.passed, UINT64_C (1) << 40);
-    ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS, "a client that writes nonsense adds no more ids than the time "
-                                                       "has");
+    ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS,
+        "a client that writes wrong numbers adds no more ids to the count than the time has");
     atomic_store (&s.page.passed, 0);
-    ok (page_gen_others (&s.gen) == 0, "... and cannot lower the count");
+    ok (page_gen_others (&s.gen) == 0, "a client that writes wrong numbers cannot lower the count of ids");
     page_gen_close (&s.gen, 0);
     ok (page_gen_others (&s.gen) == 0, "after a page is closed clients make no ids");
 }
@@ -291,11 +295,11 @@ static void test_spoilt_at_the_end (void)
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
     page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
     write_word (&s, (struct word){ .ms = 119, .used = 1 });
-    ok (!page_gen_look (&s.gen, &w), "a word of the past is detected in a range up to the end of time");
+    ok (!page_gen_look (&s.gen, &w), "a word that went back is detected even if the range ends at the end of time");
     ok (page_gen_close (&s.gen, FLUID_TIMESTAMP_MAX) == END_MS
             && page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN
             && page_gen_reserve_in (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
-        "... and no earlier id is made again");
+        "after a word went back no earlier id is made again");
 }
 
 static void spoil (const char *what, struct word written)
@@ -310,7 +314,7 @@ static void spoil (const char *what, struct word written)
     bool seen = !page_gen_look (&s.gen, &w);
     uint64_t end_ms = page_gen_close (&s.gen, 125);
     ok (seen && end_ms == 200 && page_gen_look (&s.gen, &w) && w.ms == 126 && w.used == 0 && w.first == 0,
-        "%s is detected, and the broker continues, with its own granule up to the end of the range", what);
+        "%s is detected, and the broker continues with its own granule up to the end of the range", what);
 }
 
 /* Calls each function that moves the word, between two looks. */
@@ -390,14 +394,14 @@ static void test_swapped_again (void)
     write_word (&s, (struct word){ .ms = 130, .used = 5 });
     s.meanwhile = (struct word){ .ms = 130, .used = 6 };
     page_gen_advance (&s.gen, 135);
-    ok (page_gen_look (&s.gen, &w) && w.ms == 135, "the generator continues from a word that was written between "
-                                                   "look and swap");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 135,
+        "the generator continues from a word that a client wrote between the generator's look and swap");
     share_at (&s, 140);
     write_word (&s, (struct word){ .ms = 130, .used = 5 });
     s.meanwhile = (struct word){ .ms = 130, .used = 4 };
     page_gen_advance (&s.gen, 135);
-    ok (!page_gen_look (&s.gen, &w) && w.ms == 130 && w.used == 5, "... and detects a word that goes back in that "
-                                                                   "time");
+    ok (!page_gen_look (&s.gen, &w) && w.ms == 130 && w.used == 5,
+        "the generator detects a word that goes back between its look and its swap");
 }
 
 /* Clients do not use the broker's own numbers. */
@@ -411,7 +415,7 @@ static void test_own_numbers (void)
     write_word (&s, (struct word){ .ms = 110, .used = PAGE_OWN_FIRST });
     ok (page_gen_look (&s.gen, &w) && page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == FLUID_GRANULE
             && page_gen_look (&s.gen, &w),
-        "clients use up their numbers, and the broker its own");
+        "clients may use up their numbers of a millisecond, and the broker its own");
     write_word (&s, (struct word){ .ms = 111, .used = PAGE_OWN_FIRST + 1 });
     ok (!page_gen_look (&s.gen, &w), "a client that uses the broker's own numbers is detected");
 }

@@ -78,18 +78,22 @@ static bool refused (int errnum, const char *word, const char *const *answers)
 
 static void test_refusals (void)
 {
-    ok (refused (EPROTO, "init of rank 3 of 4", SCRIPT ("what?\n")), "EPROTO: a malformed answer to init");
-    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=2 rc=0\n")), "EPROTO: another version");
-    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=1 rc=-1\n")), "EPROTO: init failed");
-    ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=64\n")), "EPROTO: a limit is missing");
+    ok (refused (EPROTO, "init of rank 3 of 4", SCRIPT ("what?\n")),
+        "EPROTO: the server sends a malformed answer to init");
+    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=2 rc=0\n")),
+        "EPROTO: the server has another version");
+    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=1 rc=-1\n")),
+        "EPROTO: the server refuses init");
+    ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=64\n")),
+        "EPROTO: the server does not send a limit");
     ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=0 vallen_max=1\n")),
-        "EPROTO: a limit is not usable");
-    ok (refused (EPROTO, "get_my_kvsname", SCRIPT (HELLO, MAXES, "cmd=my_kvsname\n")), "EPROTO: the name is missing");
-    ok (refused (EPROTO, "init", SCRIPT (HELLO MAXES)), "EPROTO: unexpected answers");
+        "EPROTO: a limit of the server is too small");
+    ok (refused (EPROTO, "get_my_kvsname", SCRIPT (HELLO, MAXES, "cmd=my_kvsname\n")),
+        "EPROTO: the server does not send the name of the key-value space");
+    ok (refused (EPROTO, "init", SCRIPT (HELLO MAXES)), "EPROTO: the server sends another answer than expected");
     ok (refused (ECONNRESET, "closed", SCRIPT (HELLO)), "ECONNRESET: the server closes the connection");
     ok (refused (ECONNRESET, "closed", SCRIPT (HELLO, "cmd=maxes key")),
-        "ECONNRESET: the server closes it in the middle "
-        "of a line");
+        "ECONNRESET: the server closes the connection in the middle of a line");
     idt_error_t error;
     ok (!pmi_client_create (-1, 0, 1, 0, &error) && errno == EBADF && strstr (error.text, "PMI_FD -1"),
         "EBADF: PMI_FD is not open");
@@ -107,7 +111,7 @@ static void test_results (void)
         &fd);
     struct pmi_client *c = pmi_client_create (fd, 0, 1, 0, NULL);
 
-    if (!ok (c && !strcmp (pmi_client_kvsname (c), "k"), "a client knows its key-value space"))
+    if (!ok (c && !strcmp (pmi_client_kvsname (c), "k"), "a client knows the name of its key-value space"))
         return;
     memset (key, 'k', sizeof (key));
     memset (value, 'v', sizeof (value));
@@ -118,18 +122,19 @@ static void test_results (void)
     ok (pmi_client_put (c, "a b", "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", "v\nw", NULL) < 0
             && errno == EINVAL,
         "EINVAL: characters that PMI cannot transmit");
-    ok (pmi_client_put (c, "k", "v", NULL) < 0 && errno == EEXIST, "EEXIST: a put is refused");
+    ok (pmi_client_put (c, "k", "v", NULL) < 0 && errno == EEXIST, "EEXIST: the server refuses a put");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT && !strcmp (buf, "same"),
-        "ENOENT: no such key");
+        "ENOENT: the requested key does not exist");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EOVERFLOW && !strcmp (buf, "same"),
-        "EOVERFLOW: the buffer is too small");
+        "EOVERFLOW: the buffer for a value is too small");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"), "a value may contain blanks");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"),
-        "the word that MPICH 4.2 and newer append is not part of the value");
+        "the word that MPICH 4.2 and newer append to a value is not part of the value");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT && !strcmp (buf, "a b"),
-        "ENOENT: the appended word says that the key does not exist");
-    ok (pmi_client_barrier (c, NULL) == 0, "an answer without rc is a success");
-    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EPROTO, "EPROTO: a success without a value");
+        "ENOENT: the word that MPICH appends says that the key does not exist");
+    ok (pmi_client_barrier (c, NULL) == 0, "an answer without the word rc is a success");
+    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EPROTO,
+        "EPROTO: an answer that reports success has no value");
     waitpid (pid, NULL, 0);
     ok (pmi_client_finalize (c, NULL) < 0 && (errno == EPIPE || errno == ECONNRESET),
         "no signal is raised if the server has closed the connection");

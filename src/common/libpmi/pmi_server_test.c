@@ -87,18 +87,19 @@ static void test_conversation (void)
     begin (&w);
     ok (says (&w, 0, "cmd=init pmi_version=1 pmi_subversion=1\n",
               "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
-        "init is answered with the version");
+        "the server answers init with its version");
     ok (says (&w, 0, "cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
-        "get_maxes returns the limits");
-    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"), "get_my_kvsname returns the name");
+        "the server answers get_maxes with its limits");
+    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
+        "the server answers get_my_kvsname with the name of the key-value space");
     ok (says (&w, 0, "cmd=get_appnum\ncmd=get_universe_size\n",
               "cmd=appnum appnum=0 rc=0\ncmd=universe_size size=3 rc=0\n"),
-        "two requests in one piece get two answers");
+        "two requests that arrive in one piece get two answers");
     ok (says (&w, 0, "cmd=get kvsname=kvs key=PMI_process_mapping\n",
               "cmd=get_result rc=0 msg=success value=(vector,(0,1,3))\n"),
-        "all ranks are on one node");
+        "the server reports all ranks as on one node");
     ok (says (&w, 0, "cmd=fin", "") && says (&w, 0, "alize\n", "cmd=finalize_ack rc=0\n") && w.finalized == 1,
-        "finalize, in two pieces, is reported");
+        "a finalize that arrives in two pieces is reported to the launcher");
     pmi_server_destroy (w.s);
 }
 
@@ -109,19 +110,19 @@ static void test_bizcards (void)
     begin (&w);
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=x=1 y\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=x=1 y\n"),
-        "a rank gets the value that another rank put, with its blanks");
+        "a rank gets the value that another rank put, including blanks");
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=2\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=2\n"),
-        "a rank may replace its bizcard");
+        "a rank may put another value of its own bizcard");
     ok (says (&w, 2, "cmd=put kvsname=kvs key=a value=3\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n")
             && says (&w, 2, "cmd=put kvsname=kvs key=PMI_process_mapping value=3\n",
                      "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
-        "a rank cannot replace a bizcard of another rank or of the server");
+        "a rank cannot put a value of the bizcard of another rank or of the server");
     ok (says (&w, 0, "cmd=get kvsname=kvs key=nosuch\n", "cmd=get_result rc=-1 msg=no_such_key value=unknown\n"),
-        "a key that no rank put is an error");
+        "a get of a key that no rank put fails");
     ok (says (&w, 0, "cmd=get kvsname=other key=a\n", "cmd=get_result rc=-1 msg=no_such_key value=unknown\n")
             && says (&w, 0, "cmd=put kvsname=other key=b value=1\n", "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
-        "another key-value space is an error");
+        "a request for another key-value space fails");
     ok (says (&w, 0, "cmd=put kvsname=kvs key=b\n", "cmd=put_result rc=-1 msg=bad_value\n")
             && says (&w, 0, "cmd=put kvsname=kvs value=b\n", "cmd=put_result rc=-1 msg=bad_key\n")
             && says (&w, 0, "cmd=put\n", "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
@@ -146,7 +147,7 @@ static void test_limit (void)
         "a rank may put at most %d keys", PMI_SERVER_KEYS_PER_RANK);
     ok (says (&w, 0, "cmd=put kvsname=kvs key=k0 value=w\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 1, "cmd=put kvsname=kvs key=more value=v\n", "cmd=put_result rc=0 msg=success\n"),
-        "it may still replace them, and other ranks have their own limit");
+        "a rank at its limit of keys may still replace them, and each rank has its own limit");
     pmi_server_destroy (w.s);
 }
 
@@ -156,7 +157,7 @@ static void test_secret (void)
     const char *ask = "cmd=get kvsname=kvs key=idtree.secret\n";
 
     begin (&w);
-    ok (w.made == 0, "no secret is made before the first request");
+    ok (w.made == 0, "the server makes no secret before the first request for one");
     ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n")
             && says (&w, 2, ask, "cmd=get_result rc=0 msg=success value=public,secret-2-1\n"),
         "each rank gets a secret of its own");
@@ -164,7 +165,7 @@ static void test_secret (void)
     ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n") && w.made == 2,
         "a restarted rank gets the same secret");
     ok (says (&w, 0, "cmd=put kvsname=kvs key=idtree.secret value=x\n", "cmd=put_result rc=-1 msg=reserved_key\n"),
-        "no rank may put a secret");
+        "a rank cannot put a secret");
     pmi_server_destroy (w.s);
 }
 
@@ -175,18 +176,18 @@ static void test_barrier (void)
 
     begin (&w);
     ok (says (&w, 0, in, "") && says (&w, 1, in, ""), "ranks wait in a barrier until the last one enters");
-    ok (says (&w, 1, in, ""), "a waiting rank that enters again is not counted again");
+    ok (says (&w, 1, in, ""), "a rank that enters a barrier again while it waits is not counted again");
     w.out[0][0] = w.out[1][0] = '\0';
     ok (says (&w, 2, in, out) && !strcmp (w.out[0], out) && !strcmp (w.out[1], out),
-        "when the last rank enters, each rank gets one answer");
+        "when the last rank enters a barrier, each rank gets one answer");
     pmi_server_reset (w.s, 1);
-    ok (says (&w, 1, in, out), "a restarted rank passes the open barrier immediately");
-    ok (says (&w, 1, in, ""), "... and waits at the next barrier");
+    ok (says (&w, 1, in, out), "a restarted rank immediately passes a barrier that all others have passed");
+    ok (says (&w, 1, in, ""), "a restarted rank waits at the next barrier");
     pmi_server_reset (w.s, 1);
     ok (says (&w, 0, in, "") && says (&w, 2, in, ""), "a rank that died in a barrier is not counted");
-    ok (says (&w, 1, in, out), "after its restart it passes the old barrier");
+    ok (says (&w, 1, in, out), "a rank that was restarted passes the barrier that the others passed before");
     w.out[0][0] = '\0';
-    ok (says (&w, 1, in, out) && !strcmp (w.out[0], out), "... and completes the next one");
+    ok (says (&w, 1, in, out) && !strcmp (w.out[0], out), "a rank that was restarted completes the next barrier");
     pmi_server_destroy (w.s);
 }
 
@@ -200,9 +201,9 @@ static void test_own (void)
     begin (&w);
     ok (pmi_server_set (w.s, "mine", "1,2") == 0
             && says (&w, 1, "cmd=get kvsname=kvs key=mine\n", "cmd=get_result rc=0 msg=success value=1,2\n"),
-        "all ranks can read a key of the server");
+        "all ranks can get a key that the server put");
     ok (says (&w, 1, "cmd=put kvsname=kvs key=mine value=x\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
-        "... and no rank can write it");
+        "a rank cannot put a key that the server put");
     ok (says (&w, 2, "cmd=mine rank=7\n", "") && !strcmp (w.line, "2:cmd=mine rank=7"),
         "a line that is not PMI is passed to the launcher's callback");
     pmi_server_set_keys (w.s, 100);
@@ -211,7 +212,7 @@ static void test_own (void)
         if (!says (&w, 0, line, "cmd=put_result rc=0 msg=success\n"))
             break;
     }
-    ok (puts == 100, "the limit of keys can be set");
+    ok (puts == 100, "the limit of keys of a rank can be set");
     pmi_server_destroy (w.s);
 }
 
@@ -227,13 +228,13 @@ static void test_nonsense (void)
         "an unknown command ends the connection with an error that names it");
     ok (pmi_server_input (w.s, 0, "\n", 1, NULL) < 0 && errno == EPROTO, "an empty line ends the connection");
     ok (pmi_server_input (w.s, 1, big, sizeof (big), NULL) < 0 && errno == EPROTO,
-        "a line that is too long ends the connection");
+        "a line over the limit ends the connection");
     pmi_server_reset (w.s, 1);
     ok (says (&w, 1, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
         "a restarted rank begins with an empty line buffer");
     ok (!pmi_server_create (0, "kvs", &ops, &w) && errno == EINVAL && !pmi_server_create (1, "a b", &ops, &w)
             && errno == EINVAL,
-        "EINVAL: no ranks, or a name with a blank");
+        "EINVAL: a server without ranks, or with a blank in its name");
     pmi_server_destroy (w.s);
     pmi_server_destroy (NULL);
 }

@@ -14,30 +14,31 @@ static void test_words (void)
     char buf[32] = "same";
     int n = 5;
 
-    ok (pmi_word (line, "msg", buf, sizeof (buf)) == 0 && !strcmp (buf, "success"), "a word is found by its key");
+    ok (pmi_word (line, "msg", buf, sizeof (buf)) == 0 && !strcmp (buf, "success"),
+        "a word of a line is found by its key");
     ok (pmi_word (line, "value", buf, sizeof (buf)) == 0 && !strcmp (buf, "a rc=7 key=x "),
-        "a value takes the rest of its line");
+        "a value for which it is asked takes the rest of its line");
     strcpy (buf, "same");
     ok (pmi_word (line, "key", buf, sizeof (buf)) < 0 && errno == ENOENT && !strcmp (buf, "same"),
-        "text inside a value is not a word");
+        "text inside a value is not found as a word");
     ok (pmi_word (line, "ms", buf, sizeof (buf)) < 0 && errno == ENOENT
             && pmi_word (line, "msgs", buf, sizeof (buf)) < 0 && errno == ENOENT,
-        "keys are compared as a whole");
+        "a key is found only as a whole");
     ok (pmi_word (line, "msg", buf, 7) < 0 && errno == EOVERFLOW && !strcmp (buf, "same"),
-        "EOVERFLOW: a buffer that is too small is not changed");
-    ok (pmi_word (line, "msg", buf, 8) == 0, "a buffer of exactly the needed size is accepted");
+        "EOVERFLOW: a buffer that is too small for a value is not changed");
+    ok (pmi_word (line, "msg", buf, 8) == 0, "a buffer of exactly the size of a value is accepted");
     ok (pmi_word_int (line, "rc", &n) == 0 && n == -1, "a number may be negative");
     n = 5;
-    ok (pmi_word_int (line, "msg", &n) < 0 && errno == EINVAL && n == 5, "EINVAL: not a number");
-    ok (pmi_word_int ("rc=99999999999", "rc", &n) < 0 && errno == EINVAL && n == 5,
-        "EINVAL: a number that does not fit");
-    ok (pmi_word_int ("rc=", "rc", &n) < 0 && errno == EINVAL, "EINVAL: an empty number");
-    ok (pmi_word_int ("rcx=1", "rc", &n) < 0 && errno == ENOENT, "ENOENT: no such word");
-    ok (pmi_is (line, "get_result") && !pmi_is (line, "get") && !pmi_is ("", "get"), "the cmd is compared as a whole");
-    ok (pmi_is ("  cmd=x   y=1", "x"), "blanks may repeat");
+    ok (pmi_word_int (line, "msg", &n) < 0 && errno == EINVAL && n == 5, "EINVAL: the value is not a number");
+    ok (pmi_word_int ("rc=99999999999", "rc", &n) < 0 && errno == EINVAL && n == 5, "EINVAL: the number is too large");
+    ok (pmi_word_int ("rc=", "rc", &n) < 0 && errno == EINVAL, "EINVAL: the number is empty");
+    ok (pmi_word_int ("rcx=1", "rc", &n) < 0 && errno == ENOENT, "ENOENT: the line has no word with this key");
+    ok (pmi_is (line, "get_result") && !pmi_is (line, "get") && !pmi_is ("", "get"),
+        "the command of a line is compared as a whole");
+    ok (pmi_is ("  cmd=x   y=1", "x"), "blanks between words may repeat");
     ok (pmi_word ("cmd=x flag y=", "flag", buf, 1) == 0 && buf[0] == '\0'
             && pmi_word ("cmd=x flag y=", "y", buf, 1) == 0,
-        "a word without '=' and a word without a value have an empty one");
+        "a word without '=' and a word without a value have an empty value");
 }
 
 static void test_valid (void)
@@ -82,7 +83,7 @@ static void test_lines (void)
         }
         good += !strcmp (got, text);
     }
-    ok (good == (int)len + 1, "lines are complete for each division into pieces");
+    ok (good == (int)len + 1, "lines are complete however they are divided into pieces");
 }
 
 static void test_lines_limit (void)
@@ -100,11 +101,11 @@ static void test_lines_limit (void)
     big[PMI_LINE_MAX] = '\n';
     data = big;
     size = sizeof (big);
-    ok (!pmi_lines_add (&lines, &data, &size) && errno == EPROTO, "EPROTO: a line with one byte more");
+    ok (!pmi_lines_add (&lines, &data, &size) && errno == EPROTO, "EPROTO: a line is one byte too long");
     data = "a\0b\n";
     size = 4;
     lines.len = 0;
-    ok (!pmi_lines_add (&lines, &data, &size) && errno == EPROTO, "EPROTO: a NUL in a line");
+    ok (!pmi_lines_add (&lines, &data, &size) && errno == EPROTO, "EPROTO: a line has a NUL");
 }
 
 int main (void)

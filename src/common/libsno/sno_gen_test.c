@@ -237,13 +237,12 @@ static void test_new_at (json_t *vectors)
             same = same && sno_gen_make_at (gen, 0, SNO_EPOCH_NS, &id) == 0
                    && sno_split (&id).sequence == json_integer_value (call);
         }
-        ok (same, "with bounds %d-%d the sequence rolls over as in the original", config.sequence_min,
-            config.sequence_max);
+        ok (same, "with bounds %d-%d the sequence wraps as in the original", config.sequence_min, config.sequence_max);
         sno_gen_destroy (gen);
     }
     struct sno_gen *gen = sno_gen_create (NULL);
     sno_t id;
-    ok (sno_gen_make_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "1970 is refused; the original wraps");
+    ok (sno_gen_make_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "a time of 1970 is refused; the original wraps");
     sno_gen_destroy (gen);
 }
 
@@ -257,17 +256,19 @@ static void test_used_up (void)
     sno_t id;
 
     ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 4 && sno_split (&id).sequence == 0,
-        "four of six ids are returned");
-    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 2 && sno_split (&id).sequence == 4, "then the last two");
+        "four of six ids of a pool are returned");
+    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 2 && sno_split (&id).sequence == 4,
+        "the last two of six ids of a pool are returned");
     ok (sno_gen_reserve (gen, 7, t, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 3000000,
-        "then no id is left, and the time to wait is the rest of the unit");
+        "when a pool is used up the time to wait is the rest of the unit");
     ok (sno_gen_reserve (gen, 7, t + wait, 100, &id, NULL) == 6 && sno_split (&id).unit == 101,
-        "after that time six more ids can be made");
+        "when the unit is over six more ids of a pool can be made");
     sno_gen_destroy (gen);
 
     gen = sno_gen_create (NULL);
     ok (sno_gen_reserve (gen, 0, t, 1000000, &id, NULL) == 65536, "a unit has 65536 ids");
-    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EAGAIN, "... and no further one");
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EAGAIN,
+        "after the 65536 ids of a unit no further one can be made");
     sno_gen_destroy (gen);
 }
 
@@ -278,26 +279,27 @@ static void test_clock_limits (void)
     sno_t id;
 
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS - 1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a time before 2010 is EOVERFLOW");
+        "a time before 2010 fails with EOVERFLOW");
     ok (sno_gen_reserve (gen, 0, end - 1, 1, &id, NULL) == 1 && sno_split (&id).unit == SNO_UNIT_MAX,
-        "ids of the last unit can be made");
-    ok (sno_gen_reserve (gen, 0, end, 1, &id, NULL) < 0 && errno == EOVERFLOW, "a time after it is EOVERFLOW");
+        "ids of the last unit of the format can be made");
+    ok (sno_gen_reserve (gen, 0, end, 1, &id, NULL) < 0 && errno == EOVERFLOW,
+        "a time after the last unit of the format fails with EOVERFLOW");
     sno_gen_set_range (gen, 10, 20);
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS - 1, 1, &id, NULL) < 0 && errno == ERANGE,
-        "a time below the range is ERANGE");
+        "a time below the range fails with ERANGE");
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS, 1, &id, NULL) == 1,
-        "the first unit of the range is accepted");
+        "an id in the first unit of the range can be made");
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 20 * SNO_UNIT_NS, 1, &id, NULL) < 0 && errno == ERANGE,
-        "the end of the range is ERANGE");
-    ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL, "a range that ends before it begins is EINVAL");
+        "an id at the end of the range fails with ERANGE");
+    ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL, "a range that ends before it begins fails with EINVAL");
     sno_gen_destroy (gen);
     ok (!sno_gen_create (&(struct sno_gen_config){ .start = { .wall_hi = -1 } }) && errno == EOVERFLOW
             && !sno_gen_create (&(struct sno_gen_config){ .start = { .wall_hi = (int64_t)SNO_UNIT_MAX + 1 } })
             && !sno_gen_create (&(struct sno_gen_config){ .start = { .wall_safe = (int64_t)SNO_UNIT_MAX + 1 } }),
-        "walls outside the format are refused");
+        "a generator with a wall outside the format is refused");
     ok (!sno_gen_create (&(struct sno_gen_config){ .start = { .sequence_min = 5, .sequence_max = 5 } })
             && errno == EINVAL,
-        "invalid bounds are refused");
+        "a generator with invalid bounds of the sequence is refused");
     sno_gen_destroy (NULL);
 }
 
@@ -333,13 +335,13 @@ static void test_waiting (void)
     ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == EAGAIN && wait == SNO_UNIT_NS && script.slept_ns == 0,
         "for the seventh id the non-blocking call returns the time to the next unit");
     ok (sno_gen_make (gen, 0, SNO_UNIT_NS - 1, &id) < 0 && errno == EAGAIN && script.slept_ns == 0,
-        "with a shorter timeout the call returns immediately");
+        "for the seventh id of a pool of six a call with a timeout that is too short returns immediately");
     ok (sno_gen_make (gen, 0, SNO_UNIT_NS, &id) == 0 && script.slept_ns == SNO_UNIT_NS && sno_split (&id).unit == 101
             && sno_split (&id).sequence == 1,
-        "with a sufficient timeout it waits exactly one unit");
+        "for the seventh id of a pool of six a call with a sufficient timeout waits exactly one unit");
     ok (told.count == 2 && told.overflow[0].blocked == 1 && told.overflow[0].ticks == 1 && told.overflow[1].blocked == 0
             && told.overflow[1].ticks == 5,
-        "the callback reports one blocked call, and the end of the overflow");
+        "the callback of a generator reports one blocked call, and the end of the overflow");
     sno_gen_destroy (gen);
 }
 
@@ -400,7 +402,7 @@ static void test_crowd (void)
         repeated += sno_compare (&crowd.ids[i - 1], &crowd.ids[i]) == 0;
     ok (repeated == 0, "%d threads that wait for a pool of six ids make no id twice", CROWD);
     ok (told.count > 1 && told.overflow[0].blocked > 0 && told.overflow[0].blocked <= CROWD && told.last.blocked == 0,
-        "the callback reports blocked calls, and at the end that no call is blocked");
+        "the callback of a generator reports blocked calls, and at the end that no call is blocked");
     sno_gen_destroy (crowd.gen);
 }
 
@@ -417,14 +419,15 @@ static void test_unsafe_past (void)
         "between the walls of both timelines the time to wait is up to the newest id's unit");
     ok (sno_gen_make (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 950 && sno_split (&id).tick == 1
             && script.slept_ns == 10 * SNO_UNIT_NS,
-        "the blocking call sleeps that long, once, and does not swap timelines");
+        "between the walls of both timelines a blocking call sleeps once up to the newest id's unit, and does not "
+        "swap timelines");
     sno_gen_destroy (gen);
 
     script_set (&script, 990);
     config = (struct sno_snapshot){ .wall_hi = 1100, .wall_safe = 1000, .drifts = 1 };
     gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
     ok (sno_gen_make (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 1001 && sno_split (&id).tick == 0,
-        "above both walls it is up to the first unit that the other timeline has not used");
+        "above both walls the time to wait is up to the first unit that the other timeline has not used");
     sno_gen_destroy (gen);
 
     config = (struct sno_snapshot){ .wall_hi = 9, .wall_safe = (int64_t)SNO_UNIT_MAX };
@@ -455,12 +458,12 @@ static void test_snapshot (void)
     script_set (&script, 50);
     gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
     ok (sno_gen_try (gen, 0, &last, NULL) < 0 && errno == EAGAIN,
-        "a snapshot of another unit has no sequence: the newest unit counts as used up");
+        "a snapshot from another unit has no sequence, so the newest unit counts as used up");
     sno_gen_destroy (gen);
 
     ok (sno_snapshot_raise (&s, 60) == 0
             && (gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time })),
-        "a snapshot is raised to unit 60");
+        "a snapshot can be raised to a later unit");
     unsigned refused = 0;
     for (unsigned unit = 40; unit < 60; unit++) {
         script_set (&script, unit);
@@ -468,9 +471,9 @@ static void test_snapshot (void)
     }
     script_set (&script, 60);
     ok (refused == 20 && sno_gen_try (gen, 0, &id, NULL) == 0,
-        "... and its generator makes no id below 60 on either timeline");
+        "a generator made from a snapshot that was raised to unit 60 makes no id below 60 on either timeline");
     ok (sno_snapshot_raise (&s, 0) < 0 && sno_snapshot_raise (&s, SNO_UNIT_MAX + 1) < 0 && errno == EOVERFLOW,
-        "raising to a unit outside the format is refused");
+        "raising a snapshot to a unit outside the format is refused");
     sno_gen_destroy (gen);
 }
 
@@ -526,7 +529,7 @@ static void test_worlds (void)
 
     for (unsigned seed = 1; seed <= n; seed++)
         good += world_is_free_of_duplicates (seed);
-    ok (good == n, "%u worlds of 64 units with jumping clocks and restarted generators make no id twice", n);
+    ok (good == n, "in %u histories of 64 units with jumping clocks and restarted generators no id is made twice", n);
 }
 
 static void test_arguments (void)
@@ -536,10 +539,10 @@ static void test_arguments (void)
     sno_t id = { { 9 } };
 
     ok (sno_gen_reserve (gen, 0, t, 0, &id, NULL) == -1 && errno == EINVAL && id.bytes[0] == 9,
-        "a request for 0 ids is EINVAL");
+        "a request for 0 ids fails with EINVAL");
     ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 0
             && sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 1,
-        "... and changes nothing");
+        "a request for 0 ids changes nothing");
     ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 2) == -1 && errno == EOVERFLOW
             && sno_gen_set_range (gen, 0, UINT64_MAX) == -1 && errno == EOVERFLOW && sno_gen_set_range (gen, 2, 1) == -1
             && errno == EINVAL,
@@ -565,8 +568,8 @@ static void test_signals (void)
     signals_every (1000);
     int rc = sno_gen_make (gen, 0, INT64_C (1000000000), &id);
     signals_every (0);
-    ok (rc == 0 && signals_came > 0, "signals that interrupt sleeping do not shorten the wait (%d arrived)",
-        (int)signals_came);
+    ok (rc == 0 && signals_came > 0,
+        "signals that interrupt the sleep of a generator do not shorten the wait (%d arrived)", (int)signals_came);
     sno_gen_destroy (gen);
 }
 
@@ -603,8 +606,8 @@ static void test_fork (void)
 
     for (int way = 0; way < 4; way++)
         refused += child_gets (gen, t, way) == EPERM;
-    ok (refused == 4, "a child process makes no ids, since they would be its parent's");
-    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1, "the parent process can continue");
+    ok (refused == 4, "a child process makes no ids, because they would be its parent's ids");
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1, "the parent of a forked process continues to make ids");
     sno_gen_destroy (gen);
 }
 
@@ -618,13 +621,13 @@ static void test_fork_told_by_ids (void)
     no_wiping = true;
     struct sno_gen *gen = sno_gen_create (NULL);
     ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_gen_make_at (gen, 0, t, &id) == 0,
-        "without wiped pages ids are made");
+        "without pages that the kernel wipes at a fork, ids are made");
     generation++;
     refused += sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EPERM;
     refused += sno_gen_try (gen, 0, &id, NULL) < 0 && errno == EPERM;
     refused += sno_gen_make (gen, 0, 0, &id) < 0 && errno == EPERM;
     refused += sno_gen_make_at (gen, 0, t, &id) < 0 && errno == EPERM;
-    ok (refused == 4, "... except in a process with another id");
+    ok (refused == 4, "without wiped pages, a process with another id makes no ids");
     generation--;
     no_wiping = false;
     sno_gen_destroy (gen);
@@ -633,10 +636,11 @@ static void test_fork_told_by_ids (void)
 static void test_no_memory (void)
 {
     countdown = 0;
-    ok (!sno_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory a generator cannot be made");
+    ok (!sno_gen_create (NULL) && errno == ENOMEM && failures == 1,
+        "without memory a generator of snos cannot be created");
     no_pages = true;
     errno = 0;
-    ok (!sno_gen_create (NULL) && errno == ENOMEM, "... nor without a page");
+    ok (!sno_gen_create (NULL) && errno == ENOMEM, "without a page a generator of snos cannot be created");
     no_pages = false;
 }
 
@@ -696,7 +700,8 @@ static void test_lost_races (void)
     ok (is_id (&id, 102, 0, 0) && readings == 2,
         "after an id of another thread in another unit the clock is read again");
     id = make_between (50, 60, &readings);
-    ok (is_id (&id, 60, 1, 0) && readings == 2, "timelines that another thread has swapped are not swapped again");
+    ok (is_id (&id, 60, 1, 0) && readings == 2,
+        "timelines that another thread has swapped are not swapped a second time");
 }
 
 static void test_asking (void)
@@ -708,9 +713,10 @@ static void test_asking (void)
     ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "a new generator has made no ids");
     for (int i = 0; i < 3; i++)
         sno_gen_try (gen, 0, &id, NULL);
-    ok (sno_gen_len (gen) == 3 && sno_gen_sequence (gen) == 2, "three ids of the unit are counted");
+    ok (sno_gen_len (gen) == 3 && sno_gen_sequence (gen) == 2,
+        "three ids made in the present unit are counted as three");
     script_set (&script, 101);
-    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "no id of the next unit is counted");
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "ids of the next unit are counted from 0");
     script.offset_ns = -101 * SNO_UNIT_NS - 1;
     ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "no id is counted before 2010");
     sno_gen_destroy (gen);
@@ -719,7 +725,8 @@ static void test_asking (void)
     id.bytes[8] = 1;
     id.bytes[9] = 255;
     sno_next (&id);
-    ok (sno_split (&id).sequence == 512, "the next id of a run carries into the upper byte");
+    ok (sno_split (&id).sequence == 512,
+        "the increment to the next id of a run carries into the upper byte of the sequence");
 }
 
 int main (void)

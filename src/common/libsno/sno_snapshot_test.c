@@ -67,7 +67,8 @@ static void test_bounds (json_t *vectors)
     }
     tally_end (&t, "same bounds, same refusals, and the input is unchanged");
     ok (reasons == refused && refused > 0,
-        "each refusal has the same reason; the minimal pool is 6, where the original says 4");
+        "each refused snapshot has the same reason as in the original; the minimal pool is 6, where the original's "
+        "text says 4");
 }
 
 static void test_json (json_t *vectors)
@@ -114,16 +115,16 @@ static void test_extremes (void)
     char json[SNO_SNAPSHOT_TEXT_MAX];
     size_t len = (size_t)sno_snapshot_format (&s, json, sizeof (json)), cut = 0;
 
-    ok (len < SNO_SNAPSHOT_TEXT_MAX && strlen (json) == len, "the longest snapshot fits");
+    ok (len < SNO_SNAPSHOT_TEXT_MAX && strlen (json) == len, "the buffer has space for the longest snapshot");
     ok (sno_snapshot_format (&s, json, len) < 0 && errno == ENOSPC && strlen (json) == len
             && sno_snapshot_format (&s, json, len + 1) == (int)len,
-        "formatting needs space for the text and its NUL");
+        "writing a snapshot needs space for the text and its NUL");
     ok (sno_snapshot_parse (json, len, &read, NULL) == 0 && read.now == INT64_MIN && read.sequence == UINT32_MAX
             && read.wall_safe == INT64_MIN,
-        "extreme values can be read");
+        "a snapshot with extreme values can be read");
     for (size_t n = 0; n < len; n++)
         cut += sno_snapshot_parse (json, n, &read, NULL) < 0 && errno == EINVAL;
-    ok (cut == len, "a text that is cut at any byte is refused");
+    ok (cut == len, "the text of a snapshot that is cut at any byte is refused");
 }
 
 static const struct {
@@ -168,7 +169,7 @@ static void test_texts (void)
         if (texts[i].errnum == 0)
             ok (rc == 0, "'%s' is a snapshot", texts[i].json);
         else
-            ok (rc < 0 && errno == texts[i].errnum && pos == texts[i].pos, "'%s' is refused at %zu (%zu)",
+            ok (rc < 0 && errno == texts[i].errnum && pos == texts[i].pos, "'%s' is refused as a snapshot at %zu (%zu)",
                 texts[i].json, texts[i].pos, pos);
     }
 }

@@ -132,7 +132,7 @@ static void test_parse (json_t *vectors)
             tally (&t, NULL, parse_row_holds (row));
     }
     tally_end (&t, "same ids, same errors, same receivers");
-    ok (t.excepted[0].count > 0, "... with rows of the exception");
+    ok (t.excepted[0].count > 0, "the vectors have JSON tokens without quotes, which only the original accepts");
 }
 
 static void test_invalid_chars (json_t *vectors)
@@ -175,7 +175,7 @@ static void test_order (json_t *vectors)
     sno_sort (ids, n);
     json_array_foreach (out, i, row)
         good += is_hex (ids[i].bytes, SNO_SIZE, json_string_value (row));
-    ok (good == n, "section sort: same result (%zu ids)", n);
+    ok (good == n, "section sort: sorted ids are those of the original (%zu ids)", n);
 }
 
 static void test_partitions (json_t *vectors)
@@ -202,7 +202,7 @@ static void test_partitions (json_t *vectors)
             "seed %d deals the partitions of section auto_partition, including the last one", (int)get_i (row, "seed"));
         ok (sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC
                 && sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC,
-            "... and no partition after the 65536th");
+            "after the 65536th partition none is left");
     }
 }
 
@@ -216,24 +216,26 @@ static void test_limits (void)
         "the largest fields make the largest id");
     id = before;
     f.unit++;
-    ok (sno_join (&f, &id) < 0 && errno == EOVERFLOW && same (&id, &before), "unit 2^39 is refused");
+    ok (sno_join (&f, &id) < 0 && errno == EOVERFLOW && same (&id, &before), "an id with unit 2^39 is refused");
     f = (struct sno_fields){ .tick = 2 };
-    ok (sno_join (&f, &id) < 0 && errno == EINVAL, "tick 2 is refused");
+    ok (sno_join (&f, &id) < 0 && errno == EINVAL, "an id with tick 2 is refused");
     f = (struct sno_fields){ .meta = 256 };
-    ok (sno_join (&f, &id) < 0 && errno == EINVAL, "meta 256 is refused");
+    ok (sno_join (&f, &id) < 0 && errno == EINVAL, "an id with meta 256 is refused");
     f = (struct sno_fields){ .partition = 65536 };
-    ok (sno_join (&f, &id) < 0 && errno == EINVAL, "partition 65536 is refused");
+    ok (sno_join (&f, &id) < 0 && errno == EINVAL, "an id with partition 65536 is refused");
     f = (struct sno_fields){ .sequence = 65536 };
-    ok (sno_join (&f, &id) < 0 && errno == EINVAL && same (&id, &before), "sequence 65536 is refused");
-    ok (sno_unit_at (SNO_EPOCH_NS, &unit) == 0 && unit == 0, "2010 begins with unit 0");
-    ok (sno_unit_at (SNO_EPOCH_NS + SNO_UNIT_NS - 1, &unit) == 0 && unit == 0, "units are rounded down");
+    ok (sno_join (&f, &id) < 0 && errno == EINVAL && same (&id, &before), "an id with sequence 65536 is refused");
+    ok (sno_unit_at (SNO_EPOCH_NS, &unit) == 0 && unit == 0, "the year 2010 begins with unit 0");
+    ok (sno_unit_at (SNO_EPOCH_NS + SNO_UNIT_NS - 1, &unit) == 0 && unit == 0, "times are rounded down to units");
     ok (sno_unit_at (SNO_EPOCH_NS - 1, &unit) < 0 && errno == EOVERFLOW,
         "a time one nanosecond before 2010 is refused; the original wraps");
     int64_t end = SNO_EPOCH_NS + (int64_t)(SNO_UNIT_MAX + 1) * SNO_UNIT_NS;
-    ok (sno_unit_at (end - 1, &unit) == 0 && unit == SNO_UNIT_MAX, "2079-09-07T15:47:35.551999999Z is the last time");
-    ok (sno_unit_at (end, &unit) < 0 && errno == EOVERFLOW, "a time one nanosecond later is refused");
+    ok (sno_unit_at (end - 1, &unit) == 0 && unit == SNO_UNIT_MAX,
+        "2079-09-07T15:47:35.551999999Z is the last time that an id can have");
+    ok (sno_unit_at (end, &unit) < 0 && errno == EOVERFLOW,
+        "a time one nanosecond after the last time of an id is refused");
     ok (sno_unit_at (INT64_MIN, &unit) < 0 && sno_unit_at (INT64_MAX, &unit) < 0,
-        "the smallest and the largest int64_t are refused");
+        "the smallest and the largest int64_t are refused as times");
 }
 
 static void test_range (void)
@@ -244,8 +246,8 @@ static void test_range (void)
     ok (sno_range (t, t + 2 * SNO_UNIT_NS, &lower, &upper) == 0
             && is_hex (lower.bytes, SNO_SIZE, "000000000a0000000000")
             && is_hex (upper.bytes, SNO_SIZE, "000000000e0000000000"),
-        "the keys of [5, 7) are units 5 and 7 with all other fields zero");
-    ok (sno_range (t, t, &lower, &upper) == 0 && same (&lower, &upper), "an empty interval has equal keys");
+        "the keys of the interval [5, 7) are ids of units 5 and 7 with all other fields zero");
+    ok (sno_range (t, t, &lower, &upper) == 0 && same (&lower, &upper), "the two keys of an empty interval are equal");
     ok (sno_range (t, t - 1, &lower, &upper) < 0 && errno == EINVAL,
         "an interval that ends before it begins is refused");
     ok (sno_range (SNO_EPOCH_NS - 1, t, &lower, &upper) < 0 && errno == EOVERFLOW,
@@ -267,16 +269,16 @@ static void test_errpos (void)
         memcpy (token, good, sizeof (token));
         token[i] = '!';
         ok (sno_json_parse (token, 18, &id, &pos) < 0 && errno == EINVAL && pos == i,
-            "wrong character %zu of a JSON token is reported", i);
+            "an error at character %zu of a JSON token is reported there", i);
     }
     memset (token, '#', sizeof (token));
     sno_parse (good + 1, SNO_TEXT_LEN, &id, NULL);
     ok (sno_json_format (&id, token, 18) < 0 && errno == ENOSPC && sno_json_format (&(sno_t){ { 0 } }, token, 4) < 0
             && errno == ENOSPC && token[0] == '#' && sno_json_format (&(sno_t){ { 0 } }, token, 5) == 4,
-        "a buffer that is too small for a token is ENOSPC and stays untouched");
-    ok (sno_json_parse ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "null in upper case is refused");
+        "a buffer that is too small for a JSON token fails with ENOSPC and is not changed");
+    ok (sno_json_parse ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "a JSON null in upper case is refused");
     ok (sno_from_sql (SNO_SQL_TEXT, "BRPK4Q72XWF2M63L", 16, &id) < 0 && errno == EINVAL && sno_is_zero (&id),
-        "a column with invalid characters gives the zero id and an error");
+        "a database column with invalid characters gives the zero id and an error");
 }
 
 int main (void)

@@ -75,7 +75,7 @@ static void test_encode (const struct form *form)
         sno_t id = random_id (&state);
         good += encodes_like_plain (form, &id);
     }
-    ok (good == n, "%s writes and reads %u ids like the plain form", form->name, n);
+    ok (good == n, "%s writes and reads %u ids with the same result as the plain form", form->name, n);
 }
 
 /* Each of the 256 bytes at each of the 16 positions. */
@@ -95,8 +95,8 @@ static void test_decode (const struct form *form)
             agreed += same && (good || !memcmp (&id, &untouched, sizeof (id)));
             taken += good;
         }
-    ok (agreed == 16 * 256, "%s accepts and refuses each byte at each position like the plain form", form->name);
-    ok (taken == 16 * 32, "... and accepts 32 bytes at each position");
+    ok (agreed == 16 * 256, "%s accepts and refuses each byte at each position as the plain form does", form->name);
+    ok (taken == 16 * 32, "the function accepts exactly 32 bytes at each position");
 }
 
 static void test_form (const struct form *form)
@@ -118,9 +118,9 @@ static void test_room (format_f format, const char *name)
     memcpy (text, untouched, sizeof (text));
     for (size_t size = 0; size < SNO_TEXT_MAX; size++)
         refused += format (&id, text, size) < 0 && errno == ENOSPC && !memcmp (text, untouched, sizeof (text));
-    ok (refused == SNO_TEXT_MAX, "%s: a buffer that is too small is ENOSPC and stays untouched", name);
+    ok (refused == SNO_TEXT_MAX, "%s: a buffer that is too small fails with ENOSPC and is not changed", name);
     ok (format (&id, text, sizeof (text)) == SNO_TEXT_LEN && strlen (text) == SNO_TEXT_LEN,
-        "... and a sufficient one gets the text and its NUL");
+        "a sufficient buffer gets the text of an id and its NUL");
 }
 
 static void test_fault (parse_f parse, const char *name)
@@ -136,12 +136,12 @@ static void test_fault (parse_f parse, const char *name)
         good += parse (text, SNO_TEXT_LEN, &id, &pos) < 0 && errno == EINVAL && pos == place;
         text[place] ^= 0x80;
     }
-    ok (good == SNO_TEXT_LEN, "%s: a wrong character is EINVAL at its position", name);
+    ok (good == SNO_TEXT_LEN, "%s: a wrong character fails with EINVAL at its position", name);
     ok (parse (text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16 && parse (text, 3, &id, &pos) < 0
             && errno == EMSGSIZE && pos == 3 && !memcmp (&id, &untouched, sizeof (id)),
-        "%s: a text of another length is EMSGSIZE", name);
+        "%s: a text of another length fails with EMSGSIZE", name);
     ok (parse (text, 16, &id, NULL) == 0 && memcmp (&id, &untouched, sizeof (id)),
-        "... and a text of 16 valid characters is an id");
+        "a text of 16 valid characters is an id");
 }
 
 int main (void)
@@ -161,6 +161,6 @@ int main (void)
     char text[SNO_TEXT_MAX];
     memset (text, '#', sizeof (text));
     sno_format (&(sno_t){ { 0 } }, text, sizeof (text));
-    ok (!strcmp (text, "2222222222222222"), "the zero id is sixteen 2s and a NUL");
+    ok (!strcmp (text, "2222222222222222"), "the text of the zero id is sixteen 2s and a NUL");
     return done_testing ();
 }

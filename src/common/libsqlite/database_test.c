@@ -70,13 +70,13 @@ static bool opens (int errnum, const char *text)
 
 static void test_folder (void)
 {
-    ok (opens (0, ""), "a folder of this user is accepted");
+    ok (opens (0, ""), "a folder that belongs to this user is accepted");
     chmod (dir, 0770);
-    ok (opens (EPERM, "writable by no other user"), "a folder that a group may write to is refused");
+    ok (opens (EPERM, "writable by no other user"), "a database in a folder that a group may write to is refused");
     chmod (dir, 0777);
-    ok (opens (EPERM, "writable by no other user"), "a folder that all may write to is refused");
+    ok (opens (EPERM, "writable by no other user"), "a database in a folder that all may write to is refused");
     chmod (dir, 01777);
-    ok (opens (0, ""), "a folder with the sticky bit is accepted");
+    ok (opens (0, ""), "a database in a folder with the sticky bit is accepted");
     chmod (dir, 0700);
     clean ();
 }
@@ -88,14 +88,15 @@ static void test_links (void)
     put ("other", "precious", geteuid ());
     if (symlink ("other", file ("test.sqlite.holder")) < 0)
         bail_out ("no link");
-    ok (opens (0, ""), "a link in place of the holder's file does not prevent the open");
+    ok (opens (0, ""), "a database can be opened if a link stands in place of the holder's file");
     int fd = open (file ("other"), O_RDONLY);
-    ok (read (fd, text, sizeof (text) - 1) == 8 && strcmp (text, "precious") == 0, "... and is not followed");
+    ok (read (fd, text, sizeof (text) - 1) == 8 && strcmp (text, "precious") == 0,
+        "a link in place of the holder's file is not followed");
     close (fd);
     clean ();
     put ("other", "", geteuid ());
     ok (symlink ("other", file ("test.sqlite")) == 0 && opens (EPERM, "no link to one"),
-        "a link in place of the database is refused");
+        "a database is refused if a link stands in its place");
     clean ();
 }
 
@@ -105,7 +106,7 @@ static void test_planted (void)
 
     for (size_t i = 0; i < 3; i++) {
         put (names[i], "planted", 1);
-        ok (opens (EPERM, names[i]), "%s of another user is refused", names[i]);
+        ok (opens (EPERM, names[i]), "a database is refused if %s belongs to another user", names[i]);
         clean ();
     }
 }
@@ -116,11 +117,11 @@ static void test_holder (void)
 
     snprintf (wanted, sizeof (wanted), "process %d on ", (int)getpid ());
     database_holder (holder, NULL);
-    ok (strncmp (holder, wanted, strlen (wanted)) == 0 && strlen (holder) > strlen (wanted), "a holder is named: %s",
-        holder);
+    ok (strncmp (holder, wanted, strlen (wanted)) == 0 && strlen (holder) > strlen (wanted),
+        "the holder of a database is named by process and host: %s", holder);
     database_holder (holder, "broker 0123abcd");
     ok (strncmp (holder, "broker 0123abcd, process ", 25) == 0 && strstr (holder, wanted),
-        "... together with its own name: %s", holder);
+        "the holder of a database is named by its own name, too: %s", holder);
 }
 
 /* --- the log is taken away ---------------------------------------------------------------------------------- */
@@ -189,17 +190,17 @@ static void test_wal_removed (void)
 {
     struct database *d = must_open (&kind);
 
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-wal"), "commits create a log");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-wal"), "commits to a database create a log");
     unlink (file ("test.sqlite-wal"));
     ok (puts_row (d, ESTALE, "test.sqlite-wal: was removed or replaced while in use: stop rank 0 in order"),
-        "a removed log is detected");
-    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "... by each commit");
+        "the removal of a database's log is detected");
+    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "each commit detects that the log was removed");
     database_close (d);
     d = must_open (&kind);
-    ok (rows (d) == 3, "closing in order loses nothing that was in the removed log");
-    ok (puts_row (d, 0, ""), "the next open makes another log");
+    ok (rows (d) == 3, "closing a database in order loses nothing that was in the removed log");
+    ok (puts_row (d, 0, ""), "the next open of a database whose log was removed creates another log");
     replace_by_copy ("test.sqlite-wal");
-    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "a log that is replaced by a copy is detected, too");
+    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "a log that was replaced by a copy is detected");
     database_close (d);
     clean ();
 }
@@ -208,22 +209,22 @@ static void test_journal_removed (void)
 {
     struct database *d = must_open (&small);
 
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "the journal exists between commits");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "the journal of a database exists between commits");
     unlink (file ("test.sqlite-journal"));
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "a removed journal is made again by the next commit");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "the next commit creates a removed journal again");
     replace_by_copy ("test.sqlite-journal");
     unlink (file ("test.sqlite-journal"));
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "... each time");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "each commit creates a removed journal again");
     replace_by_copy ("test.sqlite");
     unlink (file ("test.sqlite-journal"));
     ok (puts_row (d, ESTALE, "test.sqlite: was removed or replaced") && !is_there ("test.sqlite-journal"),
-        "no journal is made beside a database that was replaced");
+        "no journal is created beside a database file that was replaced");
     database_close (d);
     clean ();
     d = must_open (&small);
     unlink (file ("test.sqlite-journal"));
     ok (puts_row (d, 0, "") && puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2,
-        "a journal that was removed before the first commit is made again");
+        "the first commit creates a removed journal again");
     database_close (d);
     clean ();
 }
@@ -253,24 +254,26 @@ static void test_ignored (void)
 
         ignored = names[i / 2];
         struct database *d = database_open (k, dir, "a test", &err);
-        ok (!d && errno == ENOTSUP && strstr (err.text, ignored), "%s%s is ignored: %s", ignored,
-            k->journal ? " of a journal" : "", err.text);
+        ok (!d && errno == ENOTSUP && strstr (err.text, ignored),
+            "an open fails if SQLite ignores the setting %s%s: %s", ignored, k->journal ? " of a journal" : "",
+            err.text);
         database_close (d);
         ignored = NULL;
         clean ();
     }
     struct database *d = must_open (&small);
-    ok (puts_row (d, 0, "") && unlink (file ("test.sqlite-journal")) == 0, "a journal is removed");
+    ok (puts_row (d, 0, "") && unlink (file ("test.sqlite-journal")) == 0,
+        "a commit succeeds, and then the journal is removed");
     ignored = "journal_mode";
     ok (puts_row (d, ENOTSUP, "journal_mode = OFF") && rows (d) == 1,
         "if SQLite does not make another journal, no row is stored, because a crash would lose it");
     ignored = NULL;
     ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2,
-        "when SQLite makes one again, rows are stored");
+        "rows are stored again when SQLite creates a journal");
     sqlite3_db_config (d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     unlink (file ("test.sqlite-journal"));
     ok (puts_row (d, ENOTSUP, "\"truncate\" to PRAGMA journal_mode = OFF"),
-        "the PRAGMA is refused in SQLite's defensive mode");
+        "in SQLite's defensive mode no row is stored, because the PRAGMA for the journal is refused");
     database_close (d);
     clean ();
     sqlite3_reset_auto_extension ();
@@ -304,8 +307,10 @@ static bool names_the_limit (const struct database_kind *k)
 
 static void test_limit (void)
 {
-    ok (names_the_limit (&kind), "the message names the limit of file sizes, for each file that it stops");
-    ok (names_the_limit (&small), "... also with a journal");
+    ok (names_the_limit (&kind),
+        "the message of a failed commit names the limit of file sizes, whichever file reached it");
+    ok (names_the_limit (&small),
+        "the message of a failed commit with a journal names the limit of file sizes, whichever file reached it");
 }
 
 /* Exit status 0: with free space for 'inodes' files the database opens, or fails because the disk is full; 1: it does
@@ -358,6 +363,6 @@ int main (int argc, char *argv[])
         test_planted ();
     else
         diag ("only root can make files of another user");
-    ok (rmdir (dir) == 0, "the folder is empty in the end");
+    ok (rmdir (dir) == 0, "the folder of the test is empty in the end");
     return done_testing ();
 }

@@ -201,11 +201,14 @@ static void check_made (void)
     unsigned tried = 0, refused = count_refused (&log, &tried);
 
     ok (refused == 0 && tried > 4,
-        "a crash while the log with the tables is written back: the store is accepted (%u sets of pages)", tried);
+        "after a crash while the log with new tables is written back, the store is accepted (%u sets of pages)", tried);
     tried = 0, refused = count_refused (&early, &tried);
-    ok (refused == 0 && tried > 4, "... wherever the mark is in it (%u)", tried);
+    ok (refused == 0 && tried > 4,
+        "after a crash while the log is written back, the store is accepted wherever the mark is in the log (%u)",
+        tried);
     tried = 0, refused = count_refused (&journal, &tried);
-    ok (refused == 0 && tried > 4, "a crash while tables are made without a log: the store is accepted (%u)", tried);
+    ok (refused == 0 && tried > 4, "after a crash while tables are created without a log, the store is accepted (%u)",
+        tried);
 }
 
 static void check_begun (void)
@@ -219,10 +222,10 @@ static void check_begun (void)
     put (file (journal_kind.name, ""), &empty);
     ok (state_check (dir, &s, NULL, NULL) == 0 && opens (&log_kind, 0) && opens (&journal_kind, 0)
             && state_read (dir, &s, NULL) == 0 && s.nstores == 2,
-        "a crash before the first page: the empty store is created again");
+        "after a crash before the first page is written, the empty store is created again");
     put (file (journal_kind.name, ""), &empty);
     ok (!database_open (&journal_kind, dir, NULL, NULL) && errno == EBADMSG,
-        "a store that was in use is not created again");
+        "an empty store that was in use is not created again");
 }
 
 /* --- what an earlier version left --------------------------------------------------------------------- */
@@ -254,12 +257,11 @@ static void check_adopted (void)
     struct crash grown = make (&log_kind, 512, TABLES ";" LOG_KIND, "CREATE TABLE v (z); CREATE TABLE w (z)");
     unsigned tried = 0, lost = count_not_adopted (&fresh, &tried);
 
-    ok (lost == 0 && tried > 4,
-        "tables of an earlier version that are still in the log are adopted (%u sets of "
-        "pages)",
+    ok (lost == 0 && tried > 4, "tables of an earlier version that are only in the log are adopted (%u sets of pages)",
         tried);
     tried = 0, lost = count_not_adopted (&grown, &tried);
-    ok (lost == 0 && tried > 4, "... also while tables are being added (%u)", tried);
+    ok (lost == 0 && tried > 4,
+        "tables of an earlier version are adopted while a crash left some of them in the log (%u)", tried);
 }
 
 /* --- strangers ---------------------------------------------------------------------------------------- */
@@ -275,12 +277,12 @@ static void check_strangers (void)
     put (file (log_kind.name, ""), &log.after);
     put (file (log_kind.name, "-wal"), &log.beside);
     ok (state_check (dir, &s, NULL, &err) < 0 && errno == STATE_REFUSED && strstr (err.text, UUID),
-        "a store with another mark is refused, with any log or journal beside it: %s", err.text);
+        "a store with the mark of another instance is refused, with any log or journal beside it: %s", err.text);
     clean ();
     state_create (dir, &s, NULL);
     leave (&log, 0);
     ok (state_check (dir, &s, NULL, &err) == 0 && !database_open (&log_kind, dir, NULL, &err) && errno == STATE_REFUSED,
-        "a store whose mark is in its log is refused when it is opened: %s", err.text);
+        "a store whose wrong mark is only in the log is refused when it is opened: %s", err.text);
     clean ();
     put (file (log_kind.name, ""), &bare.after);
     ok (state_check (dir, &s, NULL, &err) < 0 && errno == STATE_REFUSED && strstr (err.text, "of no instance"),
@@ -314,7 +316,7 @@ static void check_unreadable (void)
     int rc = state_survey (dir, &fresh, &err), errnum = errno;
     reading_fails = false;
     ok (rc < 0 && errnum == EIO && strstr (err.text, "Input/output error"),
-        "a folder that cannot be read to its end is an error: %s", rc < 0 ? err.text : "none");
+        "if a folder cannot be read to its end, the check for stores fails: %s", rc < 0 ? err.text : "none");
 }
 
 int main (void)
@@ -327,6 +329,6 @@ int main (void)
     check_strangers ();
     clean ();
     check_unreadable ();
-    ok (rmdir (dir) == 0, "the folder is empty in the end");
+    ok (rmdir (dir) == 0, "the folder of the test is empty in the end");
     return done_testing ();
 }

@@ -49,7 +49,7 @@ static void check_locked_folder (void)
     alarm (60); /* ends the test if a call waits for that lock */
     ok (state_create (dir, &s, &err) == 0 && flock (fd, LOCK_EX) == 0 && state_add_store (dir, "new.sqlite", &err) == 0
             && state_drop_store (dir, "new.sqlite", &err) == 0,
-        "a lock on the folder does not prevent changes");
+        "a lock on the folder does not prevent changes of the statefile");
     alarm (0);
     close (fd);
     unlink (path);
@@ -60,24 +60,25 @@ static void check_round (void)
     struct statefile s = full (), found, bare = { .uuid = UUID, .name = "x", .created_ms = 1000 };
     idt_error_t err;
 
-    ok (state_read (dir, &found, &err) < 0 && errno == ENOENT, "a folder without the file fails with ENOENT");
+    ok (state_read (dir, &found, &err) < 0 && errno == ENOENT,
+        "reading a folder without a statefile fails with ENOENT");
     ok (state_create (dir, &s, &err) == 0 && state_read (dir, &found, &err) == 0 && same (&s, &found),
-        "a written file is read with the same content");
+        "a written statefile is read with the same content");
     ok (state_create (dir, &bare, &err) < 0 && errno == EEXIST && state_read (dir, &found, NULL) == 0
             && same (&s, &found),
-        "an existing file is not made again: %s", err.text);
+        "a statefile that exists is not created again: %s", err.text);
     ok (state_add_store (dir, "old.sqlite", &err) == 0 && state_add_store (dir, "new.sqlite", &err) == 0
             && state_add_store (dir, "fluid.sqlite", &err) == 0 && state_read (dir, &found, &err) == 0
             && found.nstores == 3 && !state_find_store (&found, "old.sqlite")->unmarked
             && state_find_store (&found, "new.sqlite"),
-        "stores are added, each once, and marked");
+        "each store is added to the statefile once, and can be marked");
     ok (state_drop_store (dir, "fluid.sqlite", &err) == 0 && state_drop_store (dir, "fluid.sqlite", &err) < 0
             && errno == ENOENT && state_read (dir, &found, &err) == 0 && found.nstores == 2
             && !state_find_store (&found, "fluid.sqlite"),
-        "a store is given up, once");
+        "a store can be given up once");
     unlink (path);
     ok (state_create (dir, &bare, NULL) == 0 && state_read (dir, &found, NULL) == 0 && !found.has_epoch,
-        "the file may have no epoch");
+        "a statefile may have no epoch");
     unlink (path);
     s.nstores = 0;
     memset (s.stores, 0, sizeof (s.stores));
@@ -85,7 +86,7 @@ static void check_round (void)
     ok (state_recall (dir, 5, &found, NULL) < 0 && errno == ENOENT && state_remember (dir, 5, &s, NULL) == 0
             && state_recall (dir, 5, &found, NULL) == 0 && same (&s, &found) && found.below_ms == s.below_ms
             && state_recall (dir, 4, &found, NULL) < 0 && state_read (dir, &found, NULL) < 0,
-        "each rank reads only its own memory file");
+        "each rank reads only its own file in memory");
     char memory[64];
     snprintf (memory, sizeof (memory), "%s/memory-5", dir);
     unlink (memory);
@@ -123,17 +124,17 @@ static void check_damage (void)
         taken += !is_refused ();
         text[i / 8] ^= (char)(1 << i % 8);
     }
-    ok (n > 150 && taken == 0, "a file in which any bit is flipped is refused (%d bytes, %d accepted)", n, taken);
+    ok (n > 150 && taken == 0, "a statefile in which any bit is flipped is refused (%d bytes, %d accepted)", n, taken);
     for (int i = 0; i < n; i++) {
         put (text, i);
         taken += !is_refused ();
     }
-    ok (taken == 0, "a truncated file is refused");
+    ok (taken == 0, "a truncated statefile is refused");
     put ("idtree-state 2\nother things\n", 28);
     struct statefile found;
     idt_error_t err;
     ok (state_read (dir, &found, &err) < 0 && strstr (err.text, "later version"),
-        "a file of a later version is refused: %s", err.text);
+        "a statefile of a later version is refused: %s", err.text);
     unlink (path);
 }
 
@@ -142,9 +143,10 @@ static void check_strangers (void)
     struct statefile found;
 
     ok (symlink ("/etc/passwd", path) == 0 && state_read (dir, &found, NULL) < 0 && errno == ELOOP,
-        "a link is not followed");
+        "a link in place of the statefile is not followed");
     unlink (path);
-    ok (mkfifo (path, 0600) == 0 && state_read (dir, &found, NULL) < 0, "a fifo is refused without blocking");
+    ok (mkfifo (path, 0600) == 0 && state_read (dir, &found, NULL) < 0,
+        "a fifo in place of the statefile is refused without blocking");
     unlink (path);
 }
 
@@ -156,15 +158,16 @@ static void check_words (void)
     longest[STATE_NAME_SIZE] = '\0';
     ok (!state_name_is_good (longest) && state_name_is_good (longest + 1) && !state_name_is_good ("")
             && !state_name_is_good ("a b") && !state_name_is_good ("a\n") && !state_name_is_good ("\303\244"),
-        "names must be short and plain");
+        "names of stores must be short and plain");
     ok (state_uuid_is_good (UUID) && !state_uuid_is_good (UUID "0") && !state_uuid_is_good ("")
             && !state_uuid_is_good ("0123456789ab-4cde-8f01-23456789abcd00")
             && !state_uuid_is_good ("01234567-89AB-4CDE-8F01-23456789ABCD"),
-        "UUIDs must be in lower case");
+        "the UUIDs of a statefile must be in lower case");
     ok (state_network_name (0x6969) && state_network_name (0x0bd00bd0) && state_network_name (0xffffffffff534d42)
             && !state_network_name (0xef53) && !state_network_name (0x01021994) && !state_network_name (0x58465342),
-        "NFS, Lustre and CIFS are shared by hosts; ext4, tmpfs and XFS are not");
-    ok (state_check_local (".", NULL) == 0 || errno == STATE_REFUSED, "the current folder is classified");
+        "the file systems NFS, Lustre and CIFS are shared by hosts; ext4, tmpfs and XFS are not");
+    ok (state_check_local (".", NULL) == 0 || errno == STATE_REFUSED,
+        "the file system of the current folder is classified");
 }
 
 /* A write is cut at the limit of file sizes, and the next write reports the cause. */
@@ -182,7 +185,7 @@ static void check_limit (void)
     int rc = state_create (dir, &s, &err), errnum = errno;
     setrlimit (RLIMIT_FSIZE, &old);
     ok (rc < 0 && errnum == EFBIG && strstr (err.text, "File too large") && access (path, F_OK) < 0,
-        "a limit of file sizes is not reported as a full disk: %s", err.text);
+        "a limit of file sizes that stops a write is not reported as a full disk: %s", err.text);
 }
 
 int main (void)
@@ -199,6 +202,6 @@ int main (void)
     check_damage ();
     check_strangers ();
     check_words ();
-    ok (rmdir (dir) == 0, "the folder is empty in the end");
+    ok (rmdir (dir) == 0, "the folder of the test is empty in the end");
     return done_testing ();
 }

@@ -27,19 +27,19 @@ static void test_step (void)
 
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 16000, &id, NULL) == 16000 && id.kind == UID_LOCAL && id.sequence == 0
             && id.a == 1800 && id.c == 2048,
-        "a step begins at sequence 0");
+        "the ids of a step begin with sequence 0");
     ok (uid_gen_reserve (gen, UID_GLOBAL, t, 16000, &id, NULL) == 384 && id.sequence == 16000 && id.kind == UID_GLOBAL
             && !strcmp (id.node.name, OWN_NODE),
         "local and global ids share the 16384 ids of a step");
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 1000,
-        "after these the time to wait is the rest of the step; the original repeats ids");
+        "after the 16384 ids of a step the time to wait is the rest of the step; the original repeats ids");
     ok (uid_gen_reserve (gen, UID_LOCAL, t + wait, 1, &id, NULL) == 1 && id.c == 3072 && id.sequence == 0,
-        "after that time the next step begins");
+        "when the step is over the next step begins");
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 1, &id, NULL) == 1 && id.c == 3072 && id.sequence == 1,
         "if the clock goes back, ids continue in the newest step; the original goes back");
     uid_gen_reserve (gen, UID_LOCAL, t, 16384, &id, NULL);
     ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, &wait) < 0 && errno == EAGAIN && wait == SECOND + 2024,
-        "... and wait when that step is used up");
+        "if the clock went back, ids wait when the newest step is used up");
     uid_gen_destroy (gen);
 }
 
@@ -52,9 +52,9 @@ static void test_short_step (void)
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 1, 20000, &id, NULL) == 16384 && id.c == 999424,
         "the last step of a second begins at 999424");
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 576, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 576,
-        "... and is 576 microseconds long");
+        "the last step of a second is 576 microseconds long");
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1 && id.b == 1 && id.c == 0,
-        "then the next second begins");
+        "after the last step of a second the next second begins");
     uid_gen_destroy (gen);
 }
 
@@ -68,7 +68,7 @@ static void test_ahead (void)
     while (uid_gen_reserve (gen, UID_LOCAL, 0, 16384, &id, &wait) == 16384)
         steps++;
     ok (steps == 978 && errno == EAGAIN && wait == UID_STEP_US && id.b == 1 && id.c == 0,
-        "with one second ahead permitted, this step and 977 more can be used immediately");
+        "if ids may be one second ahead, the present step and 977 more can be used immediately");
     uid_gen_destroy (gen);
 }
 
@@ -78,14 +78,14 @@ static void test_limits (void)
     struct uid id;
 
     ok (uid_gen_reserve (gen, UID_LOCAL, -1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a time before 1970 is EOVERFLOW");
+        "a time before 1970 fails with EOVERFLOW");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX + 1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a time after the format's end is EOVERFLOW");
+        "a time after the format's end fails with EOVERFLOW");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 16384, &id, NULL) == 16384 && id.a == UID_A_MAX
             && id.b == UID_B_MAX && id.c == 999424,
-        "ids of the last step can be made");
+        "ids of the last step of the format can be made");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "... and no further one, even if any time ahead is permitted");
+        "after the last step of the format no id can be made, even if any time ahead is permitted");
     uid_gen_destroy (gen);
     uid_gen_destroy (NULL);
     ok ((gen = uid_gen_create (NULL)) && uid_gen_reserve (gen, UID_GLOBAL, SECOND, 1, &id, NULL) == 1
@@ -105,14 +105,14 @@ static void test_restart (void)
 
     uid_gen_reserve (gen, UID_LOCAL, t, 1, &last, NULL);
     struct uid_gen_config config = { .after_us = uid_gen_newest_us (gen) };
-    ok (config.after_us == t, "the newest id's time is returned");
+    ok (config.after_us == t, "uid_gen_newest_us () returns the time of the newest id");
     uid_gen_destroy (gen);
     gen = uid_gen_create (&config);
-    ok (uid_gen_newest_us (gen) == t, "... also by a generator that begins after it");
+    ok (uid_gen_newest_us (gen) == t, "uid_gen_newest_us () returns the time given at the creation if no id was made");
     ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, NULL) < 0 && errno == EAGAIN,
-        "that generator makes no id before or in that step");
+        "a generator that is created after an id makes no id before or in the step of that id");
     ok (uid_gen_reserve (gen, UID_LOCAL, t + UID_STEP_US, 1, &id, NULL) == 1 && uid_compare (&id, &last) > 0,
-        "it makes ids in the next step");
+        "a generator that is created after an id makes ids in the next step");
     uid_gen_destroy (gen);
 }
 
@@ -141,13 +141,14 @@ static void test_waiting (void)
 
     for (int i = 0; i < 16384; i++)
         uid_gen_make (gen, UID_LOCAL, 0, &id);
-    ok (id.sequence == 16383 && fake.slept_us == 0, "16384 ids need no waiting");
+    ok (id.sequence == 16383 && fake.slept_us == 0, "16384 ids of a step need no waiting");
     ok (uid_gen_make (gen, UID_LOCAL, 1023, &id) < 0 && errno == EAGAIN && fake.slept_us == 0,
-        "the next id cannot be made within 1023 microseconds");
+        "after the ids of a step the next one cannot be made within 1023 microseconds");
     ok (uid_gen_make (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024,
-        "it can be made within 1024 microseconds");
+        "after the ids of a step the next one can be made within 1024 microseconds");
     fake.now_us -= 3600 * SECOND;
-    ok (uid_gen_make (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW, "a clock before 1970 ends the wait");
+    ok (uid_gen_make (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW,
+        "a clock before 1970 ends the wait for an id");
     uid_gen_destroy (gen);
 }
 
@@ -218,8 +219,8 @@ static void test_signals (void)
     signals_every (1000);
     int rc = uid_gen_make (gen, UID_LOCAL, SECOND, &id);
     signals_every (0);
-    ok (rc == 0 && signals_came > 0, "signals that interrupt sleeping do not shorten the wait (%d arrived)",
-        (int)signals_came);
+    ok (rc == 0 && signals_came > 0,
+        "signals that interrupt the sleep of a generator do not shorten the wait (%d arrived)", (int)signals_came);
     uid_gen_destroy (gen);
 }
 
@@ -244,8 +245,9 @@ static void test_fork (void)
         waitpid (pid, &status, 0);
         refused += WIFEXITED (status) && WEXITSTATUS (status) == EPERM;
     }
-    ok (refused == 3, "a child process makes no ids, since they would be its parent's");
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "the parent process can continue");
+    ok (refused == 3, "a child process makes no ids, because they would be its parent's ids");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1,
+        "the parent of a forked process continues to make ids");
     uid_gen_destroy (gen);
 }
 
@@ -256,10 +258,11 @@ static void test_fork_told_by_ids (void)
 
     no_wiping = true;
     struct uid_gen *gen = gen_new (0);
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "without wiped pages ids are made");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1,
+        "without pages that the kernel wipes at a fork, ids are made");
     generation++;
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) < 0 && errno == EPERM,
-        "... except in a process with another id");
+        "without wiped pages, a process with another id makes no ids");
     generation--;
     no_wiping = false;
     uid_gen_destroy (gen);
@@ -270,15 +273,16 @@ static void test_no_memory (void)
     struct uid clock = { .kind = UID_GLOBAL }, out[2];
 
     countdown = 0;
-    ok (!uid_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory a generator cannot be made");
+    ok (!uid_gen_create (NULL) && errno == ENOMEM && failures == 1,
+        "without memory a generator of uids cannot be created");
     no_pages = true;
     errno = 0;
-    ok (!uid_gen_create (NULL) && errno == ENOMEM, "... nor without a page");
+    ok (!uid_gen_create (NULL) && errno == ENOMEM, "without a page a generator of uids cannot be created");
     no_pages = false;
     countdown = 0;
     ok (uid_vclock_join (&clock, 1, &clock, 1, out) < 0 && errno == ENOMEM && failures == 2,
-        "... and clocks cannot be joined");
-    ok (uid_vclock_join (&clock, 1, &clock, 1, out) == 1, "with memory clocks can be joined");
+        "without memory vector clocks cannot be joined");
+    ok (uid_vclock_join (&clock, 1, &clock, 1, out) == 1, "with memory vector clocks can be joined");
 }
 
 static void test_none (void)
@@ -287,8 +291,8 @@ static void test_none (void)
     struct uid id = { .sequence = 99 };
 
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 0, &id, NULL) == -1 && errno == EINVAL && id.sequence == 99,
-        "a request for 0 ids is EINVAL");
-    ok (uid_gen_reserve (gen, UID_LOCAL, 0, 1, &id, NULL) == 1 && id.b == 0, "... and changes nothing");
+        "a request for 0 ids fails with EINVAL");
+    ok (uid_gen_reserve (gen, UID_LOCAL, 0, 1, &id, NULL) == 1 && id.b == 0, "a request for 0 ids changes nothing");
     uid_gen_destroy (gen);
 }
 

@@ -35,9 +35,9 @@ static void test_node_hash (json_t *vectors)
     tally_end (&t, "same fingerprints, old and new, including carries out of bit 31");
     ok (uid_fingerprint ("svc-0@svc-0.svc.default.svc.cluster.local", 41)
             == uid_fingerprint ("svc-1@svc-1.svc.default.svc.cluster.local", 41),
-        "numbered names can share a fingerprint, because of the hash function");
+        "the names of two numbered nodes can have the same fingerprint, because of the hash function");
     ok (uid_fingerprint ("\xc3", 1) == 0xc3 && uid_fingerprint ("\xc3\x41", 2) == 0xc3 * 16 + 0x41,
-        "a name cut within a character is hashed without reading beyond its length");
+        "the hash of a name that is cut within a character does not read beyond the length");
 }
 
 static void test_cast (json_t *vectors)
@@ -67,7 +67,7 @@ static void test_cast (json_t *vectors)
         tally (&t, NULL, expected ? rc == 0 && is_value (&out, expected) : rc < 0 && errno == EINVAL);
     }
     tally_end (&t, "l, g, gtol and z");
-    ok (t.excepted[0].count < t.passed, "... with few exceptions");
+    ok (t.excepted[0].count < t.passed, "few rows of the vectors about casts of ids have to be left out");
 }
 
 static void test_distance (json_t *vectors)
@@ -85,7 +85,7 @@ static void test_distance (json_t *vectors)
     }
     tally_end (&t, "same differences, same refusals");
     struct uid big = { .a = 1 << 20 }, out, none = { 0 };
-    ok (uid_distance (&big, &none, &out) < 0 && errno == EOVERFLOW, "a field of 2^20 is refused");
+    ok (uid_distance (&big, &none, &out) < 0 && errno == EOVERFLOW, "a field of an id of 2^20 is refused");
     int refused = 0;
     for (int field = 0; field < 8; field++) {
         struct uid least = none;
@@ -94,8 +94,9 @@ static void test_distance (json_t *vectors)
         refused += (field & 1 ? uid_distance (&none, &least, &out) : uid_distance (&least, &none, &out)) < 0
                    && errno == EOVERFLOW;
     }
-    ok (refused == 8, "INT64_MIN is refused in each field");
-    ok (uid_vclock_diff (&none, 1, &big, 1, &out) < 0 && errno == EOVERFLOW, "... also in the difference of clocks");
+    ok (refused == 8, "the distance of ids fails if any field is INT64_MIN");
+    ok (uid_vclock_diff (&none, 1, &big, 1, &out) < 0 && errno == EOVERFLOW,
+        "the difference of vector clocks fails if it exceeds the range of a field");
 }
 
 static void test_timestamp_ms (json_t *vectors)
@@ -172,7 +173,7 @@ static void test_vclock (json_t *vectors)
             tally (&t, NULL, vclock_row_holds (row, a, na, b, nb));
     }
     tally_end (&t, "join, descend, diff");
-    ok (t.passed > 4 * t.excepted[0].count, "... with few exceptions");
+    ok (t.passed > 4 * t.excepted[0].count, "few rows of the vectors about vector clocks have to be left out");
 }
 
 static void test_tick (json_t *vectors)
@@ -183,7 +184,7 @@ static void test_tick (json_t *vectors)
     size_t i;
 
     vector_value (json_array_get (json_object_get (generator, "vclock0"), 0), &fresh);
-    ok (uid_vclock_tick (&fresh, NULL, 0, out) == 1 && same_value (&out[0], &fresh), "a new clock has one id");
+    ok (uid_vclock_tick (&fresh, NULL, 0, out) == 1 && same_value (&out[0], &fresh), "a new vector clock has one id");
     json_array_foreach (json_object_get (generator, "vclock1"), i, row) {
         int n = load_clock (json_object_get (row, "in"), in);
         int m = n < 0 ? -1 : (int)uid_vclock_tick (&fresh, in, (size_t)n, out);
@@ -218,9 +219,11 @@ static void test_clock_laws (void)
         good += same && uid_vclock_descends (ab, nab, a, na) && uid_vclock_descends (ab, nab, b, nb)
                 && (uid_vclock_descends (a, na, b, nb) == (uid_vclock_diff (a, na, b, nb, ba) == 0));
     }
-    ok (good == n, "a join is the same both ways and descends from both; an empty difference means descent");
+    ok (good == n,
+        "a join of vector clocks is the same in both orders and descends from both; an empty difference means that "
+        "a clock descends from another");
     ok (uid_vclock_join (a, UID_VCLOCK_MAX + 1, b, 0, ab) < 0 && errno == EINVAL,
-        "a clock above the size limit is refused");
+        "a vector clock above the size limit is refused");
 }
 
 /* The join by its definition: the entries of each clock by node, in their order; of two entries at the same place the
@@ -271,7 +274,7 @@ static void test_long_clocks (void)
             same = same_value (&out[i], &slowly[i]);
         good += same;
     }
-    ok (good == n, "joins of long clocks agree with the definition (%d)", n);
+    ok (good == n, "joins of long vector clocks agree with the definition (%d)", n);
 }
 
 /* Counts comparisons of names; a quadratic join would need 8 million. */
@@ -293,8 +296,8 @@ static void test_cost_of_join (void)
         return;
     }
 #endif
-    ok (n == N && compared >= N && compared < 2 * N * 50, "joining two clocks of %d entries needs %zu comparisons", N,
-        compared);
+    ok (n == N && compared >= N && compared < 2 * N * 50,
+        "joining two vector clocks of %d entries needs %zu comparisons", N, compared);
 }
 
 static void test_make (json_t *vectors)
@@ -325,7 +328,7 @@ static void test_make (json_t *vectors)
     tally_end (&rows, "a time and a counter make the same ids");
     ok (uid_make (-1, 0, &id) < 0 && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX + 1, 0, &id) < 0
             && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX, 0, &id) == 0 && id.a == UID_A_MAX,
-        "times outside the format are refused, and the last one is accepted");
+        "times outside the format are refused, and the last time of the format is accepted");
 }
 
 /* Values of both kinds, some of them twice. Bits of 'which' choose nodes with or without the name, and values that are

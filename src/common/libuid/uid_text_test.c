@@ -98,7 +98,7 @@ static void test_node_length (json_t *vectors)
         json_decref (node);
     }
     tally_end (&t, "only a node of 4 bytes is valid");
-    ok (t.passed == 1, "... and one row has such a node");
+    ok (t.passed == 1, "the vectors have exactly one valid row with a node of 4 bytes");
 }
 
 static void test_decode (json_t *vectors)
@@ -121,7 +121,7 @@ static void test_decode (json_t *vectors)
             tally (&t, NULL, expected ? rc == 0 && is_value (&id, expected) : rc < 0 && errno == EMSGSIZE);
     }
     tally_end (&t, "same values, and the own node by its name");
-    ok (t.excepted[0].count > 0, "... with rows of the exception");
+    ok (t.excepted[0].count > 0, "the vectors have rows with a drift that the original cannot write");
 }
 
 static void test_decode64 (json_t *vectors)
@@ -155,7 +155,7 @@ static void test_decode64 (json_t *vectors)
         tally (&t, spare ? spare_bits : NULL, expected ? rc == 0 && is_value (&id, expected) : rc < 0);
     }
     tally_end (&t, "same values, same refusals");
-    ok (surplus > 0, "... with rows of surplus bits");
+    ok (surplus > 0, "the vectors have rows with surplus bits");
     struct uid id;
     size_t pos;
     ok (uid_parse (".5.tXVEf8n4vPN.0.", 17, NULL, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
@@ -196,15 +196,15 @@ static void test_room (void)
 
     ok (uid_to_bytes (&local, NULL, bytes, 7) < 0 && errno == ENOSPC && uid_to_bytes (&global, NULL, bytes, 11) < 0
             && errno == ENOSPC && bytes[0] == 77,
-        "a buffer of 7 or 11 bytes is too small, and stays untouched");
+        "a buffer of 7 or 11 bytes is too small for an id, and is not changed");
     ok (uid_format (&local, NULL, text, 11) < 0 && errno == ENOSPC && uid_format (&global, NULL, text, 16) < 0
             && errno == ENOSPC && text[0] == '#' && uid_format (&local, NULL, text, 12) == 11,
-        "a buffer without space for the NUL is too small");
+        "writing the text of an id needs space for the NUL");
     strcpy (text, "#");
     ok (uid_base64_format (bytes, 3, text, 4) < 0 && errno == ENOSPC && text[0] == '#'
             && uid_base64_parse ("zzzz", 4, bytes, 2, &pos) < 0 && errno == ENOSPC && bytes[0] == 77
             && uid_base64_parse ("zz!z", 4, bytes, 3, &pos) < 0 && errno == EINVAL && pos == 2,
-        "buffers for base64 and for its bytes can be too small, too");
+        "writing base64 and its bytes needs buffers of sufficient size");
 }
 
 /* --- order and ranges -------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void test_order (json_t *vectors)
             same = same && is_value (&ids[j].id, value) && (!j || strcmp (ids[j - 1].text, ids[j].text) <= 0);
         good += same;
     }
-    ok (good == i, "section order: bytes and text sort alike (%zu drifts)", good);
+    ok (good == i, "section order: bytes and texts of ids sort in the same order (%zu drifts)", good);
 }
 
 static void test_readme (json_t *vectors)
@@ -256,10 +256,11 @@ static void test_readme (json_t *vectors)
     theirs = get_s (row, "readme_text");
     ok (vector_value (json_object_get (row, "global"), &id) && uid_format (&id, NULL, text, sizeof (text)) == 16
             && !strcmp (text, get_s (row, "code_text")),
-        "the example in the original's code has the same text");
+        "the example id in the original's code has the same text");
     ok (uid_parse (theirs, 16, &codec, &read, NULL) == 0 && read.node.name == NULL
             && uid_parse (theirs, 16, &legacy, &read, NULL) == 0 && same_value (&read, &id),
-        "the example in its README has the older fingerprint: it is the own node only if read as 1.3.4");
+        "the example id in the original's README has the older fingerprint, so it is the own node's only if read as "
+        "version 1.3.4");
 }
 
 static bool legacy_row_holds (json_t *row, enum uid_version version)
@@ -309,11 +310,11 @@ static void test_legacy (json_t *vectors)
     uint8_t bytes[UID_GLOBAL_SIZE];
     ok (uid_to_bytes (&id, &(struct uid_codec){ .drift = 8, .version = UID_V134 }, bytes, sizeof (bytes)) < 0
             && errno == ENOTSUP,
-        "older forms cannot be written");
+        "an id cannot be written in an older form");
     size_t pos;
     ok (uid_parse ("AGA5igPrJzJ7ab+/", 16, &(struct uid_codec){ .drift = 8, .version = UID_V133 }, &id, &pos) < 0
             && errno == EINVAL && pos == 14,
-        "the text of 1.3.3 is base64url, not base64");
+        "the text of an id of version 1.3.3 is base64url, not base64");
     ok (uid_parse ("AGA5igPrJzJ7ab00", 16, &(struct uid_codec){ .drift = 11 }, &id, &pos) < 0 && errno == EINVAL
             && pos == 16,
         "the error of an invalid drift is after the text");
@@ -353,9 +354,9 @@ static void test_range (int drift)
     uid_globalize (&next, &(struct uid_node){ 0 }, &next);
     uid_to_bytes (&next, &codec, key, sizeof (key));
     ok (uid_range (UID_GLOBAL_SIZE, &codec, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
-        "drift %d: the keys of a whole window are its beginning and the beginning of the next one", drift);
+        "drift %d: the keys of a whole window are the beginning of the window and that of the next one", drift);
     ok (good == n && n > 300 && tight > 50,
-        "drift %d: ids of an interval are between its keys, and distant ones are not", drift);
+        "drift %d: ids of an interval are between the keys of the interval, and distant ids are not", drift);
 }
 
 static void test_range_local (void)
@@ -364,14 +365,15 @@ static void test_range_local (void)
 
     ok (uid_range (UID_LOCAL_SIZE, NULL, 1000000 + 1024, 1000000 + 4100, lower, upper) == 0
             && is_hex (lower, 8, "0000000001004000") && is_hex (upper, 8, "0000000001010000"),
-        "local keys are the beginnings of steps");
+        "the keys of local ids are the beginnings of steps");
     ok (uid_range (UID_LOCAL_SIZE, NULL, 2, 1, lower, upper) < 0 && errno == EINVAL,
         "an interval that ends before it begins is refused");
-    ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL, "a size that no id has is refused");
+    ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL,
+        "the keys of a size that no id has are refused");
     ok (uid_range (UID_GLOBAL_SIZE, &(struct uid_codec){ .drift = 11 }, 1, 2, lower, upper) < 0 && errno == EINVAL,
-        "an invalid drift is refused");
+        "the keys with an invalid drift are refused");
     ok (uid_range (UID_LOCAL_SIZE, NULL, -1, 2, lower, upper) < 0 && errno == EOVERFLOW,
-        "a time before 1970 is refused");
+        "the keys of a time before 1970 are refused");
 }
 
 /* Each byte at each position: a text is refused, or writing the id again gives the same text. */
@@ -395,7 +397,7 @@ static void test_hostile (const char *good_text)
                 good += errno == EINVAL && pos == place;
         }
     ok (good == len * 256 && taken == (len == 16 ? 16 * 64 : 10 * 64 + 16),
-        "each byte at each position of %s is refused there, or gives an id with this text", good_text);
+        "each byte at each position of %s is refused there, or the id that is read has the same text", good_text);
 }
 
 /* Ids written with one drift and read with another, which could equal other ids. */
@@ -429,7 +431,7 @@ static void test_numbered (void)
     ok (met == 0 && own == n, "ids of numbered nodes with different drifts are never equal (%d ids)", n);
     ok (uid_node_numbered (0).fingerprint == 0x80000000 && uid_node_numbered (UID_NUMBER_MAX).fingerprint == 0x83ffffff
             && uid_fingerprint ("\xff\xff\xff\xff\xff\xff\xff\xff", 8) < 1U << 28,
-        "no name has one of their fingerprints");
+        "no configured name has the fingerprint of a numbered node");
 }
 
 int main (void)

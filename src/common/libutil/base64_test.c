@@ -106,12 +106,12 @@ int main (void)
     }
     for (size_t size = 0; size <= 300; size++)
         good &= round_trip (size);
-    ok (good, "data of all lengths up to 300 is decoded to the original, and never beyond its buffer");
+    ok (good, "encoded data of all lengths up to 300 is decoded to the same data, and never written beyond the buffer");
     good = true;
     for (size_t i = 0; i < sizeof (refused) / sizeof (refused[0]); i++)
         good &= refuses (refused[i]);
-    ok (good, "wrong lengths, letters, padding and unused bits are refused");
-    ok (is_canonical (), "no two texts decode to the same data");
-    ok (knows_its_digits (), "each digit is decoded at each place, and each other character is refused");
+    ok (good, "base64 of a wrong length, with wrong letters, padding or unused bits is refused");
+    ok (is_canonical (), "no two base64 texts decode to the same data");
+    ok (knows_its_digits (), "each base64 digit is decoded at each place, and each other character is refused");
     return done_testing ();
 }

@@ -17,7 +17,7 @@ static void test_near (void)
     for (uint64_t us = 0; us < NEAR; us++)
         exact = exact && clock_moment (NOW, NOW + us) == NOW + us;
     ok (exact && clock_moment (NOW, 0) == 0 && clock_moment (NOW, UINT64_MAX) == UINT64_MAX,
-        "a time that is near, has passed, or is UINT64_MAX is not changed");
+        "clock_moment () does not change a time that is near, has passed, or is UINT64_MAX");
 }
 
 static void test_late (void)
@@ -30,7 +30,7 @@ static void test_late (void)
 
         good = good && late < CLOCK_MOMENT_US && late <= us / CLOCK_MOMENT_PART;
     }
-    ok (good, "no time becomes earlier, or later than the bound");
+    ok (good, "clock_moment () makes no time earlier, or later than the bound");
 }
 
 static void test_few (void)
@@ -43,7 +43,8 @@ static void test_few (void)
         moments += at_us != last;
         last = at_us;
     }
-    ok (moments > 1 && moments <= 130, "the times of one second share %u moments", moments);
+    ok (moments > 1 && moments <= 130, "clock_moment () moves the times of one second to %u different moments",
+        moments);
 }
 
 int main (void)

@@ -29,17 +29,17 @@ static void test_durations (void)
     uint64_t ms = 0;
 
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
-        ok (parse_duration (good[i].s, UINT64_MAX, &ms) == 0 && ms == good[i].ms, "'%s' is %llu ms", good[i].s,
-            (unsigned long long)good[i].ms);
+        ok (parse_duration (good[i].s, UINT64_MAX, &ms) == 0 && ms == good[i].ms, "the duration '%s' is %llu ms",
+            good[i].s, (unsigned long long)good[i].ms);
     ms = 7;
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        ok (parse_duration (bad[i], UINT64_MAX, &ms) < 0 && errno == EINVAL && ms == 7, "'%s' is refused", bad[i]);
-    ok (parse_duration ("61", 60000, &ms) < 0 && errno == ERANGE, "a length above the maximum fails with ERANGE");
+        ok (parse_duration (bad[i], UINT64_MAX, &ms) < 0 && errno == EINVAL && ms == 7, "the duration '%s' is refused",
+            bad[i]);
+    ok (parse_duration ("61", 60000, &ms) < 0 && errno == ERANGE, "a duration above the maximum fails with ERANGE");
     ok (parse_duration ("99999999999999999999", UINT64_MAX, &ms) < 0 && errno == ERANGE,
-        "a length beyond 64 bits fails with ERANGE");
+        "a duration beyond 64 bits fails with ERANGE");
     ok (parse_duration ("18446744073709551615d", UINT64_MAX, &ms) < 0 && errno == ERANGE,
-        "a length whose milliseconds exceed 64 bits "
-        "fails with ERANGE");
+        "a duration whose milliseconds exceed 64 bits fails with ERANGE");
 }
 
 static void test_numbers (void)
@@ -55,7 +55,7 @@ static void test_numbers (void)
             && parse_number ("6", 1, 4, &n) < 0 && errno == ERANGE,
         "a number outside its limits fails with ERANGE");
     ok (parse_number ("5x", 1, 9, &n) < 0 && errno == EINVAL && parse_number ("", 1, 9, &n) < 0 && errno == EINVAL,
-        "a text that is not a number fails with EINVAL");
+        "reading a number fails with EINVAL if the text is not a number");
 }
 
 static void test_dates (void)
@@ -97,9 +97,10 @@ static void test_dates (void)
     int wrong = 0;
 
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
-        ok (parse_date (good[i].s, &ms) == 0 && ms == good[i].ms, "%s is %lld", good[i].s, (long long)good[i].ms);
+        ok (parse_date (good[i].s, &ms) == 0 && ms == good[i].ms, "the date %s is %lld", good[i].s,
+            (long long)good[i].ms);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        ok (parse_date (bad[i], &ms) < 0 && errno == EINVAL, "'%s' is not a date", bad[i]);
+        ok (parse_date (bad[i], &ms) < 0 && errno == EINVAL, "the text '%s' is not a date", bad[i]);
     for (int64_t day = 0; day < 2932896; day++) { /* to the end of the year 9999 */
         char text[DATE_SIZE], expect[DATE_SIZE];
         time_t t = day * 86400 + day % 86400;
@@ -124,10 +125,10 @@ static void test_switches (void)
 
     for (size_t i = 0; i < 4; i++)
         ok (parse_switch (on[i], &value) == 0 && value && parse_switch (off[i], &value) == 0 && !value,
-            "'%s' is true and '%s' is false", on[i], off[i]);
+            "the switch '%s' is true and '%s' is false", on[i], off[i]);
     value = true;
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        ok (parse_switch (bad[i], &value) < 0 && errno == EINVAL && value, "'%s' is refused", bad[i]);
+        ok (parse_switch (bad[i], &value) < 0 && errno == EINVAL && value, "the switch '%s' is refused", bad[i]);
 }
 
 int main (void)

@@ -24,7 +24,7 @@ static void check_path (size_t size, const char *letter)
                 && !strncmp (err.text, "broker 7: /", 11) && strstr (err.text, "/end: " ADVICE)
                 && strlen (err.text) < sizeof (err.text) && !strchr (err.text, '?')
                 && !strstr (err.text, "...") == (strlen (path) + strlen ("broker 7: : " ADVICE) < sizeof (err.text));
-    ok (good, "the reason behind a path of %zu bytes is kept: %s", strlen (path), err.text);
+    ok (good, "an error text with a path of %zu bytes keeps the reason after the path: %s", strlen (path), err.text);
 }
 
 /* A text without a long word is cut at its end. */
@@ -37,7 +37,7 @@ static void check_sentence (void)
         strcat (text, "some words ");
     snprintf (cut, sizeof (cut), "%.*s", (int)sizeof (cut) - 1, text);
     errsetf (&err, EINVAL, "%s", text);
-    ok (errno == EINVAL && !strcmp (err.text, cut), "a text without a long word is cut at its end");
+    ok (errno == EINVAL && !strcmp (err.text, cut), "an error text without a long word is cut at its end");
 }
 
 int main (void)
@@ -48,6 +48,6 @@ int main (void)
     check_path (301, "\xe2\x82\xac");
     check_path (1000, "\xf0\x9f\x8c\xb3");
     check_sentence ();
-    ok (errprintf (NULL, "%s", "text") < 0, "a caller without an error object gets -1");
+    ok (errprintf (NULL, "%s", "text") < 0, "a function whose caller passes no error object returns -1");
     return done_testing ();
 }

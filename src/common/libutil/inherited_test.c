@@ -161,15 +161,20 @@ static int check_threads (void)
 
 int main (int argc, char **argv)
 {
-    ok (in_child (check_signals) == 0, "no signal is blocked, and a child can be waited for");
-    ok (in_child (check_passed) == 0, "another program starts with default signals, and an ignored hangup stays "
-                                      "ignored");
+    ok (in_child (check_signals) == 0,
+        "inherited blocked and ignored signals are reset: no signal is blocked, and a child can be waited for");
+    ok (in_child (check_passed) == 0,
+        "a program that is executed starts with default signals, and an ignored hangup stays ignored");
     ok (in_child (check_hangup) == 0, "a hangup that is not ignored keeps its default");
-    ok (in_child (check_umask) == 0, "the owner can read and write new files; the permissions of others do not change");
-    ok (in_child (check_descriptors) == 0, "stdin, stdout and stderr are open, and fail like closed ones");
+    ok (in_child (check_umask) == 0,
+        "the owner can read and write new files whatever the inherited umask is, and the permissions of others do "
+        "not change");
+    ok (in_child (check_descriptors) == 0,
+        "stdin, stdout and stderr are open even if they were inherited closed, and reads and writes fail");
     ok (in_child (check_soft_stack) == 0, "the stack may grow as far as the hard limit allows");
     ok (in_child (check_hard_stack) == 0, "a hard limit of the stack that is too low is refused, with the limit and "
                                           "the minimum");
-    ok (in_child (check_threads) == 0, "threads have stacks that are neither tiny nor huge, for each inherited limit");
+    ok (in_child (check_threads) == 0,
+        "threads have stacks that are neither tiny nor huge, for each inherited limit of the stack");
     return done_testing ();
 }

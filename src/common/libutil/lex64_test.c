@@ -38,7 +38,7 @@ static void test_values (char zero)
         for (unsigned value = 0; value < 64; value++)
             for (unsigned rest = 0; rest < 64; rest++)
                 good += written_and_read (zero, place, value, rest);
-    ok (good == 16 * 64 * 64, "'%c' for 0: each value in each place is written and read", zero);
+    ok (good == 16 * 64 * 64, "alphabet with '%c' for 0: each value in each place is written and read", zero);
 }
 
 static void test_foreign (char zero)
@@ -56,7 +56,8 @@ static void test_foreign (char zero)
             good += n == (known ? 8 : (size_t)place);
             taken += known;
         }
-    ok (good == 8 * 256 && taken == 8 * 64, "'%c' for 0: lex64_decode () stops at other bytes", zero);
+    ok (good == 8 * 256 && taken == 8 * 64,
+        "alphabet with '%c' for 0: lex64_decode () stops at a byte that is not in the alphabet", zero);
 }
 
 static void test_foreign_among_16 (char zero)
@@ -71,7 +72,8 @@ static void test_foreign_among_16 (char zero)
             text[place] = (char)c;
             good += lex64_decode16 (text, zero, &bits, &bits) == (c && (c == zero || strchr (common, c)));
         }
-    ok (good == 16 * 256, "'%c' for 0: lex64_decode16 () refuses other bytes", zero);
+    ok (good == 16 * 256, "alphabet with '%c' for 0: lex64_decode16 () refuses a byte that is not in the alphabet",
+        zero);
 }
 
 static void test_order (char zero)
@@ -80,7 +82,7 @@ static void test_order (char zero)
 
     for (unsigned value = 1; value < 64; value++)
         rising += letter (value - 1, zero) < letter (value, zero);
-    ok (rising == 63, "'%c' for 0: the alphabet ascends", zero);
+    ok (rising == 63, "alphabet with '%c' for 0: the characters ascend", zero);
 }
 
 int main (void)

@@ -52,22 +52,26 @@ static void test_one (void)
     struct listener l, other;
     struct stat st;
 
-    ok (opens (&l, "s", 0, "") && listener_is_served ("s", SOCK_STREAM), "a socket with a listening process is served");
-    ok (stat ("s", &st) == 0 && (st.st_mode & 0777) == 0600, "only its owner may connect");
-    ok (opens (&other, "s", EADDRINUSE, "another process serves"), "a second process is refused");
+    ok (opens (&l, "s", 0, "") && listener_is_served ("s", SOCK_STREAM),
+        "a socket on which a process listens accepts connections");
+    ok (stat ("s", &st) == 0 && (st.st_mode & 0777) == 0600, "only the owner of a socket may connect");
+    ok (opens (&other, "s", EADDRINUSE, "another process serves"),
+        "a second process that wants to listen on the same socket is refused");
     listener_close (&l);
-    ok (!exists ("s") && !exists ("s.lock"), "the last process removes the socket and the lock");
+    ok (!exists ("s") && !exists ("s.lock"), "the last process that listens removes the socket and the lock");
     close (bind_only ("s"));
-    ok (!listener_is_served ("s", SOCK_STREAM) && opens (&l, "s", 0, ""), "a socket without a process is replaced");
+    ok (!listener_is_served ("s", SOCK_STREAM) && opens (&l, "s", 0, ""),
+        "a socket on which no process listens is replaced");
     listener_close (&l);
     close (open ("s", O_WRONLY | O_CREAT, 0600));
-    ok (opens (&l, "s", EEXIST, "not a socket") && exists ("s"), "a file that is not a socket is kept, and the open is "
-                                                                 "refused");
+    ok (opens (&l, "s", EEXIST, "not a socket") && exists ("s"),
+        "a file that is not a socket is kept, and listening is refused");
     unlink ("s");
     char path[150] = ""; /* short enough for an error text together with its sentence */
     memset (path, 'a', sizeof (path) - 1);
-    ok (opens (&l, path, ENAMETOOLONG, "107"), "a path that is too long is refused with the limit");
-    ok (opens (&l, "nowhere/s", ENOENT, "nowhere/s.lock"), "a missing folder is refused with the path of the lock");
+    ok (opens (&l, path, ENAMETOOLONG, "107"), "a path that is too long for a socket is refused with the limit");
+    ok (opens (&l, "nowhere/s", ENOENT, "nowhere/s.lock"),
+        "a missing folder of a socket is refused with the path of the lock");
 }
 
 static void test_between_bind_and_listen (void)
@@ -77,15 +81,15 @@ static void test_between_bind_and_listen (void)
     struct listener l;
 
     listener_note (&mine, "s");
-    ok (opens (&l, "s.", 0, ""), "another path has another lock");
+    ok (opens (&l, "s.", 0, ""), "two sockets with different paths have different locks");
     listener_close (&l);
     idt_error_t err;
     ok (lock >= 0 && listener_open (&l, "s", SOCK_STREAM, 8, &err) < 0 && errno == EBUSY && strstr (err.text, "lock")
             && listener_note (&there, "s") == 0 && there.ino == mine.ino,
-        "a socket whose owner does not listen yet is not replaced");
+        "a socket whose process does not listen yet is not replaced");
     listen (fd, 8);
     private_unlock (lock, ".", "s.lock");
-    ok (opens (&l, "s", EADDRINUSE, "another process serves"), "a socket whose owner listens is not replaced");
+    ok (opens (&l, "s", EADDRINUSE, "another process serves"), "a socket whose process listens is not replaced");
     close (fd);
     unlink ("s");
 }
@@ -94,11 +98,13 @@ static void test_replaced (void)
 {
     struct listener l, other;
 
-    ok (opens (&l, "s", 0, "") && unlink ("s") == 0 && opens (&other, "s", 0, ""), "a socket is replaced");
+    ok (opens (&l, "s", 0, "") && unlink ("s") == 0 && opens (&other, "s", 0, ""),
+        "a process replaces the socket of a process that has ended");
     listener_close (&l);
-    ok (listener_is_served ("s", SOCK_STREAM), "a process that ends does not remove the socket of another process");
+    ok (listener_is_served ("s", SOCK_STREAM),
+        "a process that ends does not remove the socket of the process that replaced it");
     listener_close (&other);
-    ok (!exists ("s"), "the other process removes its own socket");
+    ok (!exists ("s"), "a process that replaced a socket removes it at its end");
 }
 
 /* Wait until all processes have started, then until 'hold' is closed. */
@@ -161,7 +167,7 @@ static void test_race (void)
 
     for (int i = 0; i < ROUNDS; i++)
         good += race () == 1;
-    ok (good == ROUNDS, "of %d processes that start at the same time one listens, and the others are refused",
+    ok (good == ROUNDS, "of %d processes that start at the same time exactly one listens, and the others are refused",
         PROCESSES);
 }
 

@@ -61,10 +61,9 @@ static void test_lock (const char *dir)
     snprintf (path, sizeof (path), "%s/a.lock", dir);
     alarm (60); /* ends this test if a call waits for a lock without a bound */
     ok (flock (folder, LOCK_EX) == 0 && (fd = private_lock (dir, "a.lock", 1, NULL)) >= 0,
-        "a lock on the folder itself does not block a lock in it");
+        "a lock on the folder itself does not block a lock file in it");
     ok (lock_is_refused (dir, EBUSY, "another process has held this lock for 1 ms"),
-        "a lock that is held is refused after the given "
-        "time");
+        "taking a lock that another process holds fails after the given time");
     private_unlock (fd, dir, "a.lock");
     ok (access (path, F_OK) < 0 && (fd = private_lock (dir, "a.lock", 1, NULL)) >= 0,
         "a released lock leaves no file, and can be taken again");
@@ -73,7 +72,7 @@ static void test_lock (const char *dir)
     ok (other >= 0, "a lock whose file was removed can be taken by another process");
     private_unlock (fd, dir, "a.lock");
     ok (access (path, F_OK) == 0 && lock_is_refused (dir, EBUSY, "has held this lock"),
-        "... and the end of the first one leaves the second lock unchanged");
+        "the process whose lock file was removed does not remove the second lock at its end");
     close (other);
     ok ((fd = private_lock (dir, "a.lock", 1, NULL)) >= 0, "the lock of a killed process can be taken");
     ok (fchmod (fd, 0644) == 0 && lock_is_refused (dir, EPERM, "remove it"),
@@ -98,15 +97,15 @@ int main (int argc, char *argv[])
     fclose (fopen (file, "w"));
     if (symlink (".", link) < 0)
         bail_out ("no link");
-    ok (is_refused (dir, 0), "a private folder of this user is accepted");
+    ok (is_refused (dir, 0), "a private folder that belongs to this user is accepted");
     test_modes (dir);
     test_lock (dir);
-    ok (is_refused (link, ELOOP) && is_refused (slash, ELOOP), "a link to it is refused, with and without a slash at "
-                                                               "its end");
+    ok (is_refused (link, ELOOP) && is_refused (slash, ELOOP),
+        "a link to a private folder is refused, with and without a slash at its end");
     ok (is_refused (file, ENOTDIR) && is_refused ("no-such-folder", ENOENT),
-        "a file is refused, and so is a missing folder");
+        "a file or a missing folder in place of a private folder is refused");
     ok (geteuid () == 0 ? chown (dir, 1, 1) == 0 && is_refused (dir, EPERM) : is_refused ("/", EPERM),
-        "a folder of another user is refused");
+        "a private folder that belongs to another user is refused");
     unlink (file);
     unlink (link);
     rmdir (dir);

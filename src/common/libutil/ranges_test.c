@@ -44,8 +44,9 @@ static void test_read (void)
         else
             diag ("%s", bad[i]);
     }
-    ok (refused == sizeof (bad) / sizeof (bad[0]), "a text that is not a set is refused (%d)", refused);
-    ok (bad_last == refused && last == 77, "ranges_last () refuses it, too");
+    ok (refused == sizeof (bad) / sizeof (bad[0]), "ranges_have () refuses a text that is not a set of ranges (%d)",
+        refused);
+    ok (bad_last == refused && last == 77, "ranges_last () refuses a text that is not a set of ranges");
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
         ok (ranges_have (good[i].text, good[i].n) == good[i].have, "'%s' %s %u", good[i].text,
             good[i].have ? "has" : "has not", good[i].n);
@@ -63,10 +64,9 @@ static void test_each (void)
     uint64_t sum = 0;
 
     ok (ranges_each ("[1-2,4]", add, &sum) == 1 && sum == 1244 && ranges_each ("[]", add, &sum) == 0 && sum == 1244,
-        "each range is reported in the order of the text");
+        "the ranges of a set are reported in the order of the text");
     ok (ranges_each ("1,x", add, &sum) < 0 && errno == EINVAL && sum == 124411,
-        "the ranges before the first wrong character are "
-        "reported");
+        "the ranges before the first wrong character of a set are reported");
 }
 
 static void test_last (void)
@@ -74,20 +74,21 @@ static void test_last (void)
     uint32_t last = 77;
 
     ok (ranges_last ("", &last) == 0 && ranges_last ("[]", &last) == 0 && last == 77,
-        "an empty set has no last number");
+        "an empty set of ranges has no last number");
     ok (ranges_count ("", 9) == 0 && ranges_count ("[]", 9) == 0 && ranges_count ("1-", 9) == 0
             && ranges_count ("[3,5-7]", 9) == 4 && ranges_count ("3,5-4294967295", 7) == 3
             && ranges_count ("7", 7) == 0,
-        "only numbers below the end are counted");
-    ok (ranges_last ("9,0-7", &last) == 1 && last == 9, "the last number may be in any range of the text");
-    ok (ranges_last ("[3,5-4294967295]", &last) == 1 && last == 4294967295U, "the last number is the end of its range");
+        "only numbers of a set that are below the end are counted");
+    ok (ranges_last ("9,0-7", &last) == 1 && last == 9, "the last number of a set may be in any of its ranges");
+    ok (ranges_last ("[3,5-4294967295]", &last) == 1 && last == 4294967295U,
+        "the last number of a range is the end of that range");
 }
 
 static void test_format (uint32_t *numbers, size_t count, const char *want)
 {
     char *text = ranges_format (numbers, count);
 
-    ok (text && strcmp (text, want) == 0, "%zu numbers are '%s'", count, text ? text : "?");
+    ok (text && strcmp (text, want) == 0, "a set of %zu numbers is written as '%s'", count, text ? text : "?");
     free (text);
 }
 
@@ -110,7 +111,7 @@ static void test_both (void)
             wrong += ranges_have (text, i) != in[i];
         free (text);
     }
-    ok (wrong == 0, "a set that is written is read with the same numbers");
+    ok (wrong == 0, "a set of ranges that is written is read with the same numbers");
 }
 
 int main (void)

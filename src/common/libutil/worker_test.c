@@ -80,16 +80,15 @@ static void test_result (void)
     piece_init (&p, false);
     struct worker *w = worker_create (work, &p);
     worker_begin (w);
-    ok (worker_result (w, &err) == 0, "a piece has no result until it has ended");
+    ok (worker_result (w, &err) == 0, "a piece of work has no result until it has ended");
     go_on (&p);
     ok (is_readable (worker_fd (w), -1) && worker_result (w, &err) == 1,
-        "the descriptor is readable when the piece has "
-        "ended");
+        "the descriptor of a worker is readable when the piece of work has ended");
     p.fails = true;
     worker_begin (w);
     go_on (&p);
     ok (is_readable (worker_fd (w), -1) && worker_result (w, &err) == -1 && errno == EIO,
-        "a failed piece reports its errno and text: %s", err.text);
+        "a failed piece of work reports its errno and text: %s", err.text);
     worker_destroy (w);
     piece_fini (&p);
 }
@@ -100,13 +99,15 @@ static void test_leave (void)
 
     piece_init (&p, false);
     struct worker *w = worker_create (work, &p);
-    ok (worker_leave (w, 60000, over) && next (&p, 0) == 0, "a worker without work ends within the time");
+    ok (worker_leave (w, 60000, over) && next (&p, 0) == 0,
+        "worker_leave () ends a worker without work within the given time");
     w = worker_create (work, &p);
     worker_begin (w);
-    ok (next (&p, -1) == 'b', "the work has begun");
-    ok (!worker_leave (w, 10, over) && next (&p, 0) == 0, "worker_leave () does not wait longer than asked");
+    ok (next (&p, -1) == 'b', "a piece of work has begun");
+    ok (!worker_leave (w, 10, over) && next (&p, 0) == 0,
+        "worker_leave () does not wait longer than its caller asks for a piece of work");
     go_on (&p);
-    ok (next (&p, -1) == 'o', "the thread calls 'over' when the work has ended");
+    ok (next (&p, -1) == 'o', "after worker_leave () the thread calls 'over' when the piece of work has ended");
     ok (worker_leave (NULL, 0, over), "worker_leave () accepts NULL");
     piece_fini (&p);
 }

@@ -46,11 +46,11 @@ static void test_no_name (void)
     struct resolver *a = make ();
 
     ok (is (resolver_resolve (a, "tcp://127.0.0.1:80", NULL), "tcp://127.0.0.1:80"),
-        "a numeric host is returned unchanged");
+        "the resolver returns an endpoint with a numeric host unchanged");
     ok (is (resolver_resolve (a, "ipc:///tmp/x:1", NULL), "ipc:///tmp/x:1"),
-        "an endpoint without a host is returned unchanged");
+        "the resolver returns an endpoint without a host unchanged");
     ok (is (resolver_resolve (a, "tcp://[::1]:80", NULL), "tcp://[::1]:80"),
-        "a numeric host in brackets is returned unchanged");
+        "the resolver returns an endpoint with a numeric host in brackets unchanged");
     resolver_destroy (a);
     resolver_destroy (NULL);
 }
@@ -62,16 +62,15 @@ static void test_name (void)
 
     const char *first = resolver_resolve (a, "tcp://localhost:80", &error);
     if (first)
-        ok (is_local (first, "80"), "the first call returned an address");
+        ok (is_local (first, "80"), "if the first call for a name returns an address, the address is that of the name");
     else
         ok (errno == EAGAIN && strstr (error.text, "asked for"),
-            "a name whose lookup is running fails with EAGAIN: "
-            "%s",
-            error.text);
+            "resolving a name whose lookup is running fails with EAGAIN: %s", error.text);
     resolver_wait (list, 2, WAIT_MS);
     ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"),
-        "the address is returned after the lookup");
-    ok (is_local (resolver_resolve (a, "tcp://localhost:81", &error), "81"), "it is returned for another port, too");
+        "the address of a name is returned after the lookup");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:81", &error), "81"),
+        "the address of a name is returned for another port, too");
     resolver_destroy (a);
 }
 
@@ -85,10 +84,11 @@ static void test_no_such_name (void)
     errno = 0;
     ok (!resolver_resolve (a, "tcp://no-such-host.invalid:80", &error) && errno == EAGAIN
             && strstr (error.text, "no-such-host.invalid: "),
-        "the reason is reported for a name that does not exist: %s", error.text);
+        "resolving a name that does not exist fails with the reason: %s", error.text);
     resolver_resolve (a, "tcp://localhost:80", &error);
     resolver_wait (&a, 1, WAIT_MS);
-    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"), "another name is looked up immediately");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"),
+        "after a name that does not exist another name is looked up");
     resolver_destroy (a);
 }
 
@@ -135,17 +135,17 @@ static void test_many (void)
 
     known = 1;
     ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 1, "a name may have only an IPv6 address");
-    ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80"), "a single address has no next one");
+    ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80"), "a name with a single address has no next address");
     resolver_destroy (a);
     a = make ();
     known = 4;
     ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 3,
-        "the first address is returned, and link-local ones are skipped");
+        "of several addresses the first is returned, and link-local ones are skipped");
     ok (resolver_next (a) && is (ask (a), "tcp://192.0.2.7:80") && resolver_next (a)
             && is (ask (a), "tcp://[2001:db8::7]:80"),
         "resolver_next () selects the next address");
     ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80") && resolver_next (a),
-        "after the last address the first one is used again");
+        "after the last address of a name the first one is used again");
     resolver_destroy (a);
 }
 
@@ -154,19 +154,20 @@ static void test_numbers (void)
     struct in6_addr a, b;
     char buf[32];
 
-    ok (resolver_number ("tcp://[::1]:80", &a) && IN6_IS_ADDR_LOOPBACK (&a), "a numeric host in brackets is read");
+    ok (resolver_number ("tcp://[::1]:80", &a) && IN6_IS_ADDR_LOOPBACK (&a),
+        "a numeric host in brackets is read as an address");
     ok (resolver_number ("tcp://127.0.0.1:80", &a) && resolver_number ("tcp://[::ffff:127.0.0.1]:80", &b)
             && memcmp (&a, &b, sizeof (a)) == 0,
         "an IPv4 address is read as a mapped IPv6 address");
     ok (!resolver_number ("tcp://localhost:80", &a) && !resolver_number ("tcp://[::x]:80", &a)
             && !resolver_number ("ipc:///tmp/x", &a) && !resolver_number ("tcp://[]:80", &a),
-        "a host that is not numeric is refused");
+        "a host that is not numeric is refused as an address");
     ok (resolver_endpoint (buf, sizeof (buf), "::1", "80") == 0 && is (buf, "tcp://[::1]:80")
             && resolver_endpoint (buf, sizeof (buf), "[::1]", "80") == 0 && is (buf, "tcp://[::1]:80")
             && resolver_endpoint (buf, sizeof (buf), "n1", "*") == 0 && is (buf, "tcp://n1:*"),
         "an address with colons has brackets in an endpoint");
-    ok (resolver_endpoint (buf, 14, "::1", "80") < 0 && errno == ENAMETOOLONG, "a buffer that is too small fails with "
-                                                                               "ENAMETOOLONG");
+    ok (resolver_endpoint (buf, 14, "::1", "80") < 0 && errno == ENAMETOOLONG,
+        "a buffer that is too small for an endpoint fails with ENAMETOOLONG");
 }
 
 /* The resolver may be destroyed, or asked for another name, before a lookup ends: its thread then frees the lookup. */
@@ -182,7 +183,7 @@ static void test_gone (void)
     }
     resolver_wait (&a, 1, WAIT_MS);
     ok (is_local (resolver_resolve (a, "tcp://localhost:80", NULL), "80"),
-        "the results of abandoned lookups are dropped");
+        "the results of lookups that were abandoned are dropped");
     resolver_destroy (a);
 }
 

@@ -90,7 +90,7 @@ static void test_golden (const char *endpoint)
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
         ok (crosses (&w, msg, msg_zmq_send) && crosses (&w, msg, msg_zmq_send_whole),
-            "%s is received in both directions over %s, in parts and in one frame",
+            "a message %s is received in both directions over %s, in parts and in one frame",
             json_string_value (json_object_get (vector, "name")), endpoint);
         idt_msg_unref (msg);
     }
@@ -129,10 +129,12 @@ static void test_nothing (const char *endpoint)
     struct wire w;
 
     wire_init (&w, endpoint);
-    ok (is_recv_error (w.router, true, MAX_MESSAGE, EAGAIN), "a receive without a message fails with EAGAIN");
+    ok (is_recv_error (w.router, true, MAX_MESSAGE, EAGAIN),
+        "receiving from a socket without a message fails with EAGAIN");
     ok (msg_zmq_send (w.router, UUID_B, msg) < 0 && errno == EHOSTUNREACH,
-        "a send to an unknown peer fails with EHOSTUNREACH");
-    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN, "a send without a connection fails with EAGAIN");
+        "sending to an unknown peer fails with EHOSTUNREACH");
+    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN,
+        "sending on a socket without a connection fails with EAGAIN");
     zmq_close (alone);
     zmq_ctx_term (ctx);
     wire_fini (&w);
@@ -209,7 +211,7 @@ static void test_drained_queue (void)
         good = good && got && same_message (got, msg);
         idt_msg_unref (got);
     }
-    ok (good, "a queue that is emptied as fast as it is filled is never full (%u messages)", n);
+    ok (good, "a message queue that is emptied as fast as it is filled is never full (%u messages)", n);
     wire_fini (&w);
     idt_msg_unref (msg);
 }
@@ -260,11 +262,11 @@ static void test_malformed (void)
         send_raw (w.dealer, &broken[i]);
         msg_zmq_send (w.dealer, NULL, good);
         msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
-        ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A), "%s fails with EPROTO, and the sender is known",
-            broken[i].what);
+        ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A),
+            "a message with %s fails with EPROTO, and the sender is known", broken[i].what);
         idt_msg_unref (msg);
         msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
-        ok (msg && same_message (msg, good), "the next message arrives complete");
+        ok (msg && same_message (msg, good), "after a malformed message the next message arrives complete");
         idt_msg_unref (msg);
     }
     wire_fini (&w);
@@ -295,9 +297,7 @@ static void test_many_parts (void)
         send_routes (w.dealer, counts[i]);
         got = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
         ok (!got && errno == EPROTO && !strcmp (from.identity, UUID_A),
-            "%d parts fail with EPROTO, and the sender is "
-            "known",
-            counts[i]);
+            "a message with %d parts fails with EPROTO, and the sender is known", counts[i]);
     }
     for (int i = 1; i < IDT_MSG_MAX_ROUTES; i++)
         good = good && idt_msg_route_push (msg, UUID_A) == 0;
@@ -320,9 +320,10 @@ static void test_limit (void)
     wire_init (&w, "inproc://zmsg-test");
     msg_zmq_send (w.dealer, NULL, msg);
     msg_zmq_send (w.dealer, NULL, msg);
-    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a message of one byte over the limit fails with EMSGSIZE");
+    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE),
+        "receiving a message of one byte over the limit fails with EMSGSIZE");
     got = msg_zmq_recv (w.router, true, size, NULL);
-    ok (got && same_message (got, msg), "a message of exactly the limit is received");
+    ok (got && same_message (got, msg), "a message whose size is exactly the limit is received");
     idt_msg_unref (got);
     wire_fini (&w);
     idt_msg_unref (msg);
@@ -380,12 +381,14 @@ static void test_whole (void)
     idt_msg_encode (msg, bytes, sizeof (bytes));
     for (size_t n = 0; n < size; n++)
         wrong += cut_frame (&w, bytes, n) != EPROTO;
-    ok (wrong == 0 && cut_frame (&w, bytes, size) == 0, "a truncated frame is malformed, at each length");
-    ok (cut_frame (&w, bytes, size + 1) == EPROTO, "... and so is a frame with a byte too many");
+    ok (wrong == 0 && cut_frame (&w, bytes, size) == 0,
+        "a message whose frame is truncated at any length is malformed");
+    ok (cut_frame (&w, bytes, size + 1) == EPROTO, "a message whose frame has a further byte is malformed");
     msg_zmq_send_whole (w.dealer, NULL, msg);
-    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a message of one byte over the limit fails with EMSGSIZE");
+    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE),
+        "sending a message of one byte over the limit fails with EMSGSIZE");
     ok (frames_of (&w, ZMSG_ZERO_COPY_SIZE - 1) == 1 && frames_of (&w, ZMSG_ZERO_COPY_SIZE) == 5,
-        "a payload that is sent without a copy is a frame of its own");
+        "a payload that is sent without a copy is a frame of its own, without other parts");
     wire_fini (&w);
     idt_msg_unref (bare);
     idt_msg_unref (msg);
@@ -406,7 +409,8 @@ static void test_identity (const char *what, const char *identity, size_t size)
     zmq_bind (router, "inproc://identity");
     zmq_connect (dealer, "inproc://identity");
     msg_zmq_send (dealer, NULL, msg);
-    ok (!msg_zmq_recv (router, true, MAX_MESSAGE, &from) && errno == EPROTO && !from.identity[0], "%s is EPROTO", what);
+    ok (!msg_zmq_recv (router, true, MAX_MESSAGE, &from) && errno == EPROTO && !from.identity[0],
+        "a one-frame message with %s fails with EPROTO", what);
     zmq_close (dealer);
     zmq_close (router);
     zmq_ctx_term (ctx);
@@ -469,9 +473,9 @@ static void test_user (const char *endpoint, const char *user, const char *expec
     msg_zmq_send (dealer, NULL, msg);
     wait_readable (router);
     got = msg_zmq_recv (router, true, MAX_MESSAGE, &from);
-    ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A), "the user '%s' is reported as '%s'",
-        user, expected);
-    ok (from.fd >= 0, "... with the connection's file descriptor");
+    ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A),
+        "the user '%s' of a connection is reported as '%s'", user, expected);
+    ok (from.fd >= 0, "the file descriptor of a connection is reported");
     zmq_close (dealer);
     zmq_close (router);
     zmq_close (zap);

@@ -36,17 +36,17 @@ static void test_shares (void)
 
     for (int i = 0; i < 3; i++)
         budget_init (&a[i], &pool, 0, 0, BUDGET_NEVER);
-    ok (charge_until_full (&a[0]) == 600, "one greedy account gets half of the pool");
-    ok (charge_until_full (&a[1]) == 300, "the next account gets half of the rest");
+    ok (charge_until_full (&a[0]) == 600, "a single greedy account gets half of the pool");
+    ok (charge_until_full (&a[1]) == 300, "the second greedy account gets half of the rest");
     budget_release (&a[0], a[0].items, a[0].bytes, 0);
     budget_release (&a[1], a[1].items, a[1].bytes, 0);
-    ok (pool.items == 0 && pool.bytes == 0, "released items are free again");
+    ok (pool.items == 0 && pool.bytes == 0, "items that an account released are free again");
     while (go) {
         go = budget_charge (&a[0], 1, 0) != BUDGET_FULL;
         go = budget_charge (&a[1], 1, 0) != BUDGET_FULL && go;
     }
     ok (a[0].items == 400 && a[1].items == 400, "two greedy accounts get a third each");
-    ok (charge_until_full (&a[2]) == 200, "a new account still finds a free part");
+    ok (charge_until_full (&a[2]) == 200, "beside two greedy accounts a new account still gets items");
 }
 
 static void test_bytes (void)
@@ -56,12 +56,12 @@ static void test_bytes (void)
 
     budget_init (&a, &pool, 0, 0, BUDGET_NEVER);
     budget_init (&b, &pool, 0, 0, BUDGET_NEVER);
-    ok (budget_charge (&a, 1000000, 0) == BUDGET_GO, "one item may be larger than the pool, because it could never "
-                                                     "pass otherwise");
+    ok (budget_charge (&a, 1000000, 0) == BUDGET_GO,
+        "an empty account may take one item larger than the pool, because that item could never be taken otherwise");
     ok (budget_charge (&a, 1, 0) == BUDGET_FULL && budget_charge (&b, 1, 0) == BUDGET_FULL,
-        "the pool is then full for all accounts");
+        "an item larger than the pool makes the pool full for all accounts");
     budget_release (&a, 1, 1000000, 0);
-    ok (budget_charge (&b, 1, 0) == BUDGET_GO, "the pool is free again after the release");
+    ok (budget_charge (&b, 1, 0) == BUDGET_GO, "the pool is free again after a larger item was released");
 }
 
 static void test_waiting (void)
@@ -72,15 +72,16 @@ static void test_waiting (void)
     budget_init (&a, NULL, 4, 1000, 50);
     for (int i = 0; i < 3; i++)
         early = early || budget_charge (&a, 10, 7) != BUDGET_GO;
-    ok (!early && budget_patience (&a) == BUDGET_NEVER, "below its limit an account does not wait");
+    ok (!early && budget_patience (&a) == BUDGET_NEVER, "an account below its limit does not wait");
     ok (budget_charge (&a, 10, 7) == BUDGET_WAIT && budget_patience (&a) == 57, "an account at its limit waits");
     ok (budget_charge (&a, 10, 8) == BUDGET_WAIT && a.items == 5, "items that arrive while an account waits are "
                                                                   "charged");
-    ok (!budget_release (&a, 1, 10, 20) && budget_patience (&a) == 70, "a release delays the valve");
+    ok (!budget_release (&a, 1, 10, 20) && budget_patience (&a) == 70,
+        "each release moves the time at which the valve opens");
     ok (!budget_release (&a, 1, 10, 21) && budget_release (&a, 1, 10, 22),
-        "at half of the limit the account may continue");
+        "when the use of an account that waits has fallen to half of the limit, the account may continue");
     ok (!budget_release (&a, 1, 10, 23), "a release after the account may continue does not report it again");
-    ok (budget_charge (&a, 5000, 24) == BUDGET_WAIT, "bytes are limited, too");
+    ok (budget_charge (&a, 5000, 24) == BUDGET_WAIT, "the limit of an account applies to bytes, too");
 }
 
 static void test_valve (void)
@@ -92,19 +93,20 @@ static void test_valve (void)
     for (int i = 0; i < 4; i++) {
         for (went[i] = 1; budget_charge (&a, 1, i * 50) == BUDGET_GO; went[i]++)
             ;
-        ok (!budget_open (&a, i * 50 + 49), "the valve is closed before its time");
-        ok (budget_open (&a, i * 50 + 50), "the valve opens at its time without any release");
+        ok (!budget_open (&a, i * 50 + 49), "the valve of an account is closed before its time");
+        ok (budget_open (&a, i * 50 + 50), "the valve of an account opens at its time if there was no release");
     }
-    ok (went[0] == 4 && went[1] == 4 && went[2] == 8 && went[3] == 16, "the limit doubles each time");
+    ok (went[0] == 4 && went[1] == 4 && went[2] == 8 && went[3] == 16,
+        "the limit of an account doubles each time that its valve opens");
     while (budget_charge (&a, 1, 1000) == BUDGET_GO)
         ;
     while (!budget_release (&a, 1, 1, 1001))
         ;
     ok (a.items == 2 && budget_charge (&a, 1, 1002) == BUDGET_GO && budget_charge (&a, 1, 1002) == BUDGET_WAIT,
-        "the first limit applies again after the use fell to half");
+        "the first limit of an account applies again after the use fell to half");
     budget_init (&a, NULL, 1, 0, BUDGET_NEVER);
     budget_charge (&a, 1, 5);
-    ok (!budget_open (&a, UINT64_MAX), "without patience the account has no valve");
+    ok (!budget_open (&a, UINT64_MAX), "an account without patience has no valve");
 }
 
 /* A plain list holds the charged items; each step checks the rules against it. */

@@ -174,11 +174,11 @@ static void test_groups (void)
                 more = true;
             }
     }
-    ok (greedy == 500 && errno == EXFULL, "flows of a group together get half of the places");
+    ok (greedy == 500 && errno == EXFULL, "the flows of a group together get half of the places of the queue");
     while (drr_queue_put (t, 99, &modest, 1) == 0)
         modest++;
-    ok (modest == 250, "another flow still gets places: %d", modest);
-    ok (drr_queue_put_of (t, 6, 98, &modest, 1) == 0, "another group still gets a place");
+    ok (modest == 250, "beside a greedy group a flow still gets places: %d", modest);
+    ok (drr_queue_put_of (t, 6, 98, &modest, 1) == 0, "beside a greedy group another group still gets a place");
     drr_queue_drain (t, NULL, NULL);
     ok (drr_queue_count (t) == 0 && drr_queue_put_of (t, 5, 1, &greedy, 1) == 0,
         "the places of drained items are free again");
@@ -212,19 +212,20 @@ static void test_newcomers (void)
     }
     for (int i = 0; i < 16; i++) /* the user is no longer a newcomer */
         drr_queue_put_of (t, 9, i, drr_queue_next (t), QUANTUM / 4);
-    ok (served_before (t, DRR_QUEUE_ALONE, 99, &own, others) == 0, "a newcomer is served before the flows that wait");
+    ok (served_before (t, DRR_QUEUE_ALONE, 99, &own, others) == 0,
+        "an item of an idle flow is served before the items of flows that wait");
     for (int i = 0; i < 1000; i++) {
         int n = served_before (t, DRR_QUEUE_ALONE, 99, &own, others);
         most = n > most ? n : most;
         sum += n;
     }
-    ok (most <= 16 && sum > 0, "a flow that comes and goes waits for at most one round: %d, %d of 1000 times", most,
+    ok (most <= 16 && sum > 0, "a flow that is idle at times waits for at most one round: %d, %d of 1000 times", most,
         sum);
-    ok (served_before (t, 9, 98, &late, others) > 0, "a new connection of a user whose other connections wait is not "
-                                                     "a newcomer");
+    ok (served_before (t, 9, 98, &late, others) > 0,
+        "an idle connection of a user whose other connections wait is not served before others");
     drr_queue_drain (t, NULL, NULL);
     ok (drr_queue_count (t) == 0 && !drr_queue_waiting (t) && !drr_queue_next (t),
-        "a flow that stayed in the round without items is freed, too");
+        "a flow that is in the round without items can be freed");
     drr_queue_destroy (t);
 }
 
@@ -235,24 +236,24 @@ static void test_limits (void)
 
     while (drr_queue_put (t, 1, &greedy, 1) == 0)
         greedy++;
-    ok (greedy == 50 && errno == EXFULL, "a greedy flow gets half of the places");
+    ok (greedy == 50 && errno == EXFULL, "a single greedy flow gets half of the places");
     while (drr_queue_put (t, 2, &modest, 1) == 0)
         modest++;
-    ok (modest == 25, "another flow still gets places");
+    ok (modest == 25, "beside a greedy flow another flow still gets places");
     ok (drr_queue_force (t, DRR_QUEUE_ALONE, 3, &t, 1) == 0 && drr_queue_flow_count (t, 3) == 1,
-        "a forced item is not refused");
+        "an item that is forced into a full queue is not refused");
     ok (drr_queue_next (t) == &greedy && drr_queue_next (t) == &modest && drr_queue_next (t) == &t
             && drr_queue_next (t) == &greedy && drr_queue_next (t) == &modest,
-        "flows take turns");
+        "flows are served in turn");
     drr_queue_ready (t, 1, false);
     ok (drr_queue_next (t) == &modest && drr_queue_next (t) == &modest && drr_queue_waiting (t),
         "a flow that is not ready is passed over");
     while (drr_queue_waiting (t))
         modest -= drr_queue_next (t) == &modest;
     ok (modest == 4 && !drr_queue_next (t) && !drr_queue_waiting (t) && drr_queue_count (t) == 48,
-        "... and keeps its items");
+        "a flow that is not ready keeps its items");
     drr_queue_ready (t, 1, true);
-    ok (drr_queue_next (t) == &greedy, "... until it is ready");
+    ok (drr_queue_next (t) == &greedy, "a flow is served when it is ready again");
     drr_queue_destroy (t);
 }
 
@@ -265,11 +266,11 @@ static void test_forced (void)
     while (n < 100 && drr_queue_force (t, 7, 1, &n, 1) == 0)
         n++;
     ok (n == DRR_QUEUE_MAX_FORCED && errno == EXFULL, "a flow has at most %d forced items", n);
-    ok (drr_queue_force (t, 7, 2, &n, 1) == 0, "another flow has its own forced items");
+    ok (drr_queue_force (t, 7, 2, &n, 1) == 0, "each flow has its own limit of forced items");
     ok (drr_queue_next (t) && drr_queue_next (t) && drr_queue_force (t, 7, 1, &n, 1) == 0,
-        "a served item frees its place");
+        "serving an item frees its place");
     drr_queue_drain (t, NULL, NULL);
-    ok (drr_queue_force (t, 7, 1, &n, 1) == 0, "a drained item frees its place");
+    ok (drr_queue_force (t, 7, 1, &n, 1) == 0, "draining an item frees its place");
     drr_queue_destroy (t);
 }
 
@@ -277,15 +278,15 @@ int main (int argc, char *argv[])
 {
     test_limits ();
     ok (random_steps (), "300,000 random steps agree with plain lists");
-    ok (fair (1, 1), "flows of small items are served the same");
-    ok (fair (1, 1000), "flows of items of different cost are served the same");
-    ok (fair (100, 100), "flows of items that cost a quantum are served the same");
+    ok (fair (1, 1), "in the long run flows with small items are served the same");
+    ok (fair (1, 1000), "in the long run flows whose items cost different amounts are served the same");
+    ok (fair (100, 100), "in the long run flows whose items cost a quantum are served the same");
     test_groups ();
     test_forced ();
     test_newcomers ();
-    ok (fair_to_one (4, 1, 1), "a group of 4 flows is served like one flow without a group");
-    ok (fair_to_one (16, 50, 80), "a group of 16 flows is served like one flow");
-    ok (fair_to_one (60, 300, 900), "a group whose items cost more than a flow's part of a quantum is served like "
-                                    "one flow");
+    ok (fair_to_one (4, 1, 1), "in the long run a group of 4 flows is served like one flow without a group");
+    ok (fair_to_one (16, 50, 80), "in the long run a group of 16 flows is served like one flow without a group");
+    ok (fair_to_one (60, 300, 900),
+        "in the long run a group whose items cost more than a flow's part of a quantum is served like one flow");
     return done_testing ();
 }

@@ -38,7 +38,7 @@ int main (int argc, char *argv[])
         for (size_t count = 0; count < 100; count++)
             good = good && round_trip (skip, count);
     }
-    ok (good, "items come out in order from each start and each size");
-    ok (round_trip (7, 1000), "many items come out in order");
+    ok (good, "items leave a fifo in order, from each start and with each size");
+    ok (round_trip (7, 1000), "many items leave a fifo in order");
     return done_testing ();
 }
