@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker_group_test.c - the brokers of a process and a launcher that sends orders and records the answers
+/* broker_group_test.c - the brokers of a process, and a launcher that sends orders and records the reports
  *
- * The process runs in a thread. Its modules are in t/modules. The module sharing starts when a certain file exists, and
- * no broker is up before its modules have started.
+ * The process under test runs in a thread. Its modules are in t/modules. The module sharing starts only when a certain
+ * file exists, and a broker is not up before all its modules have started.
  */
 #include "config.h"
 
@@ -26,24 +26,24 @@
 #include "libpmi/pmi_wire.h"
 #include "test/tap.h"
 
-#define RANKS 7 /* tree: 0; 1, 2; 3, 4, 5, 6 */
+#define RANKS 7 /* the tree: 0; its children 1 and 2; their children 3, 4 and 5, 6 */
 
 struct run {
     int fd; /* the launcher's end of the connection */
     struct pmi_server *pmi;
     bool takes_orders;
     bool gone;             /* the process has closed its end */
-    char state[RANKS][16]; /* up or down: the last report */
+    char state[RANKS][16]; /* the last report of a rank: up or down */
     bool stopped[RANKS];
-    int told[RANKS];        /* number of reports */
-    char heard[RANKS][128]; /* all reported states */
+    int told[RANKS];        /* number of reports of a rank */
+    char heard[RANKS][128]; /* all states that were reported for a rank */
     struct boot_conf boot;
     struct attrs *attrs;
     struct process *process;
     pthread_t thread;
     int exit_code;
     char dir[64];
-    char go[96]; /* the file that modules wait for */
+    char go[96]; /* the file for which the module sharing waits */
 };
 
 /* --- the launcher ------------------------------------------------------------------------------------------ */
@@ -210,7 +210,7 @@ static void go (struct run *run)
     close (open (run->go, O_CREAT | O_WRONLY, 0600));
 }
 
-/* Wait for the end of the process. */
+/* Wait until the process has ended. */
 static void run_end (struct run *run)
 {
     pthread_join (run->thread, NULL);
@@ -219,7 +219,9 @@ static void run_end (struct run *run)
     ok (rmdir (run->dir) == 0, "the process of a broker group leaves nothing in its folder");
 }
 
-/* End the ranks in order first, then ranks that were between two parents and did not receive the stop. */
+/* End the instance with an order to rank 0. Then end the ranks that did not receive the stop, because they had no
+ * parent at that moment.
+ */
 static void end_all (struct run *run)
 {
     obeyed (run, 0, "end", "down");
@@ -247,7 +249,7 @@ static void *boot_main (void *arg)
     return boot;
 }
 
-/* Several changes of a rank before the launcher reads any report. */
+/* A rank changes several times before the launcher reads a report. */
 static void test_news (void)
 {
     struct run run;
@@ -331,7 +333,7 @@ static void test_up (void)
     ok (run.exit_code == 0, "when rank 0 ends, all brokers of the group end, and then their process");
 }
 
-/* No rank is up yet: the children of rank 1 wait for rank 1, and rank 1 is stopped. */
+/* When no rank is up yet, the children of rank 1 wait for rank 1. Then rank 1 is stopped. */
 static void test_stopped_early (void)
 {
     struct run run;
@@ -353,7 +355,7 @@ static void test_stopped_early (void)
     run_end (&run);
 }
 
-/* The socket of a stopped or killed rank still leads to the other ranks of the process. */
+/* When a rank is stopped or killed, other ranks of the process are still reached at its socket. */
 static void test_socket (void)
 {
     struct run run;
@@ -379,7 +381,7 @@ static void test_socket (void)
     run_end (&run);
 }
 
-/* A killed rank is run again after all other ranks have ended. */
+/* A killed rank is run again when all other ranks have ended. */
 static void test_last (void)
 {
     struct run run;
@@ -412,8 +414,8 @@ static int count_lines (const char *path, const char *text)
     return n;
 }
 
-/* Make rank 0's module block the shared thread until the file 'path' exists, and give rank 1's module a request that
- * waits behind it.
+/* Let rank 0's module block the shared thread until the file 'path' exists. Send rank 1's module a request, which waits
+ * behind this.
  */
 static void keep_thread (idt_t *h, const char *path, idt_future_t *f[2])
 {
@@ -423,7 +425,8 @@ static void keep_thread (idt_t *h, const char *path, idt_future_t *f[2])
         bail_out ("no broker answers");
 }
 
-/* Rank 1 is killed while rank 0's module blocks the thread for longer than the stop of a module waits. */
+/* Kill rank 1 while rank 0's module blocks the shared thread, for longer than the broker waits for the end of a module.
+ */
 static void left_behind (struct run *run, const char *log)
 {
     char path[96];

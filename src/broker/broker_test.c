@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker_test.c - a whole broker in a thread of this process, used by clients over its socket
+/* broker_test.c - a whole broker in a thread of this process; clients use it over its socket
  *
- * The modules echo (in a thread), inlined (on the broker's reactor) and sharing (in the shared thread) are in
- * t/modules.
+ * Three modules are in t/modules: echo (in a thread of its own), inlined (on the broker's reactor) and sharing (in the
+ * shared thread).
  */
 #include "config.h"
 
@@ -96,7 +96,7 @@ static idt_t *open_client (struct run *run)
     return h;
 }
 
-/* Send a request with a JSON payload. Returns the errno of its answer; 0: no error. */
+/* Send a request with a JSON payload. Returns the errno of the response; 0: no error. */
 static int ask (idt_t *h, const char *topic, const char *payload)
 {
     idt_future_t *f = idt_rpc (h, topic, payload, IDT_NODEID_ANY, 0);
@@ -114,7 +114,7 @@ static void run_stop (struct run *run, idt_t *h)
     rmdir (run->dir);
 }
 
-/* Returns the errno that the module echo gets for its own request; -1: no answer. */
+/* Let the module echo send a request. Returns the errno of the response to the module; -1: no response. */
 static int module_asks (idt_t *h, const char *topic)
 {
     idt_future_t *f = idt_rpc_pack (h, "echo.ask", IDT_NODEID_ANY, 0, "{s:s}", "topic", topic);
@@ -187,8 +187,8 @@ static void test_long (idt_t *h)
     free (text);
 }
 
-/* Send more requests than the mailbox of a module holds. The others wait outside, and the answer to the module's own
- * request overtakes them.
+/* Send more requests to a module than its mailbox holds. The others wait outside the mailbox, so the response to a
+ * request of the module itself arrives before them.
  */
 static void test_waiting_thread (idt_t *h)
 {
@@ -254,7 +254,7 @@ static bool attr_is (idt_t *h, const char *name, const char *value)
     return same;
 }
 
-/* While one module of the shared thread computes, only the other modules in that thread wait. */
+/* While one module of the shared thread computes, the other modules in that thread wait, but nothing else waits. */
 static void test_computing (struct run *run, idt_t *h)
 {
     char path[128];
@@ -321,7 +321,7 @@ static void test_again (idt_t *h, const char *load, const char *remove, const ch
     ok (n == 100, "%s is loaded and removed 100 times", what);
 }
 
-/* Send requests to a module together with its removal: each is answered, in any order. */
+/* Send requests to a module while it is removed. Each request is answered; the order does not matter. */
 static void test_race (idt_t *h, const char *name)
 {
     char load[64], remove[64], echo[64], hold[64];
@@ -381,7 +381,7 @@ static void test_followers (struct run *run, idt_t *h)
     ok (followed == 300, "300 clients follow the log one after the other, and %d of them succeed", followed);
 }
 
-/* Why a client is refused; "": it is accepted and reaches that rank. */
+/* Returns why a client is refused; "": the client is accepted and reaches rank 0. */
 static const char *refusal (const struct run *run, const char *query, idt_error_t *err)
 {
     char uri[200];
@@ -487,7 +487,7 @@ static void test_stop (void)
 
 #define MANY 15
 
-/* Follow the health of rank 0's subtree until all ranks have joined. */
+/* Follow the health of rank 0's subtree until no rank is missing. */
 static void wait_for_all (idt_t *h)
 {
     idt_future_t *f = idt_rpc (h, "overlay.health", NULL, 0, IDT_RPC_STREAMING);
@@ -511,7 +511,7 @@ static int answers_of_all (idt_t *h)
     return n;
 }
 
-/* Whether all links of a rank are of that kind. */
+/* Whether all links of a rank are of the kind 'kind'. */
 static bool are_by (idt_t *h, uint32_t rank, const char *kind)
 {
     idt_future_t *f = idt_rpc (h, "overlay.stats-get", NULL, rank, 0);

@@ -99,7 +99,7 @@ static void test_faults (void)
 {
     static const struct {
         const char *text;
-        size_t size; /* 0: the length of the string */
+        size_t size; /* 0: the length of the string 'text' */
         const char *fault;
     } cases[] = {
         { "a = 1\nnonsense\n", 0, ":2: must read ATTR = VALUE" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lifecycle_test.c - each state with each input, and the properties that follow */
+/* lifecycle_test.c - the next state for each state and input, and properties that follow from these */
 #include <string.h>
 
 #include "broker/lifecycle.h"
@@ -10,7 +10,7 @@
 #define STATES (STATE_EXIT + 1)
 #define INPUTS (STATE_TIMEOUT + 1)
 
-/* The transitions drawn in lifecycle.h; all other inputs have no effect. */
+/* The transitions that lifecycle.h shows. An input without a transition there has no effect. */
 static const enum state expected[STATES][INPUTS] = {
     /*                   JOINED          STOP             NO_CHILDREN      LEFT            TIMEOUT */
     [STATE_JOIN] = { STATE_RUN, STATE_CLEANUP, STATE_JOIN, STATE_JOIN, STATE_JOIN },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* process_test.c - turns of the members of a process */
+/* process_test.c - the turns of the members of a process */
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,14 +12,14 @@
 #define MEMBERS 500
 
 struct one {
-    struct member *wakes; /* woken in each of its turns; may be NULL */
+    struct member *wakes; /* member that is woken in each turn of this one; may be NULL */
     struct member *m;
     int turns;
-    int more;   /* further turns that it requests */
-    int ends;   /* the turn in which it ends; 0: it does not end by itself */
-    int *order; /* where it stores the number of its turn */
-    int told;   /* notifications of its end */
-    int fires;  /* callbacks of its watcher */
+    int more;   /* number of further turns that it requests */
+    int ends;   /* number of the turn in which it ends; 0: it does not end by itself */
+    int *order; /* where the member stores its position in the order of turns */
+    int told;   /* number of notifications that it has ended */
+    int fires;  /* number of callbacks of its watcher */
     int fd;
     idt_watcher_t *w;
 };
@@ -45,7 +45,7 @@ static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_
     return false;
 }
 
-/* None of its callbacks runs now, so it can be destroyed. */
+/* No callback of the member runs at this time, so the member can be destroyed. */
 static void ended (void *arg)
 {
     struct one *o = arg;
@@ -112,7 +112,7 @@ static void fired (idt_watcher_t *w, int revents, void *arg)
         bail_out ("cannot read the counter");
 }
 
-/* Of many members, three have an event. */
+/* Three of many members have an event. */
 static void test_woken (void)
 {
     static struct one o[MEMBERS];
@@ -145,7 +145,7 @@ static void test_woken (void)
     end (p, o, MEMBERS);
 }
 
-/* A member that always requests another turn does not delay other members or descriptors. */
+/* A member that requests another turn in each of its turns does not delay other members or descriptors. */
 static void test_greedy (void)
 {
     struct one o[2] = { { .more = 1000000000 }, { 0 } };
@@ -162,7 +162,7 @@ static void test_greedy (void)
     end (p, o, 2);
 }
 
-/* A paused member has no turns and no callbacks, even if it is woken; a held process runs without members. */
+/* A paused member has no turns and no callbacks, even if it is woken. A process that is held runs without members. */
 static void test_paused (void)
 {
     struct one o[2] = { { .ends = 2 }, { .ends = 1 } };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* steady_test.c - the work for a request in the steady state: allocations, reads and writes of the reactor
+/* steady_test.c - the work for a request in the steady state: the number of allocations, and of reads and writes of the
+ * reactor
  *
- * Brokers with their modules run in a thread of this process, and a client writes frames to the socket. The test counts
- * allocations of all libraries, in that thread only. The links are in memory, because ZeroMQ allocates for each frame.
+ * Brokers with their modules run in one thread of this process, and a client in another thread writes frames to their
+ * socket. The test counts the allocations of all libraries, but only in the thread of the brokers. The links between
+ * brokers are in memory, because ZeroMQ allocates memory for each frame.
  */
 #include "config.h"
 
@@ -23,7 +25,7 @@
 #include "test/tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COUNTS 0 /* sanitizers have an allocator of their own */
+#define COUNTS 0 /* no counts, because sanitizers have an allocator of their own */
 #else
 #define COUNTS 1
 #endif
@@ -32,11 +34,11 @@
 #define BATCH 100
 #define ROUNDS 20
 #define HEADER 8
-#define MIN_READ 4096 /* bytes of a read that counts; shorter reads only drain wakeups */
+#define MIN_READ 4096 /* smallest read in bytes that counts, because shorter reads only drain wakeups */
 
 /* --- counters ---------------------------------------------------------------------------------- */
 
-static __thread bool counted; /* true in the thread of the reactor */
+static __thread bool counted; /* true in the thread of the brokers */
 static uint64_t allocations, reads, writes;
 
 static void count (uint64_t *n)
@@ -168,7 +170,7 @@ static void run_stop (struct run *run)
 struct client {
     int fd;
     uint32_t tag;
-    size_t size; /* of a frame */
+    size_t size; /* bytes of a frame */
     uint8_t frame[256];
     uint8_t in[1 << 16];
 };
@@ -207,7 +209,7 @@ static void read_all (int fd, void *buf, size_t size)
     }
 }
 
-/* Send 'n' requests together and read their answers. Returns the number of errors. */
+/* Send 'n' requests together and read the responses. Returns the number of errors. */
 static int ask (struct client *c, int n)
 {
     static uint8_t out[BATCH * sizeof (c->frame)];
@@ -237,7 +239,7 @@ static int ask (struct client *c, int n)
 
 /* --- tests ----------------------------------------------------------------------------------------- */
 
-/* The smallest counts of several rounds: brokers have occasional work of their own. */
+/* The smallest counts of several rounds, because brokers also do occasional work of their own. */
 struct least {
     uint64_t allocations, reads, writes;
     int errors;

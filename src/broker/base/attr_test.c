@@ -40,7 +40,7 @@ static void test_define (void)
 static void test_check (void)
 {
     static const struct {
-        const char *name, *value, *text; /* text NULL: accepted */
+        const char *name, *value, *text; /* 'text' NULL: the value is accepted; else a part of the error text */
     } cases[] = {
         { "a", "", NULL },
         { "a.b-c_9", "caf\xc3\xa9 = \"x\"", NULL },
@@ -144,7 +144,7 @@ static void test_set (void)
 
 struct number {
     const char *text;
-    double value; /* negative: refused */
+    double value; /* negative: the text is refused */
 };
 
 static bool number_agrees (int rc, double got, const struct number *n, const char *text)
@@ -348,7 +348,7 @@ static void *read_all (void *arg)
     return NULL;
 }
 
-/* Another thread reads and defines attributes while values change. */
+/* Another thread reads and defines attributes while this thread changes values. */
 static void test_threads (void)
 {
     struct reader r = { .a = attrs_create (), .good = true };

@@ -13,7 +13,7 @@
 #include "broker/base/plan.h"
 #include "test/tap.h"
 
-/* Lower the limit. A process cannot raise it again, so the tests go from high to low. */
+/* Lower the limit of open files. A process cannot raise it again, so the tests begin with the highest limit. */
 static bool limit (rlim_t n)
 {
     struct rlimit r = { .rlim_cur = 16, .rlim_max = n };
@@ -26,7 +26,7 @@ int main (int argc, char **argv)
     idt_error_t err = { "" };
     char need[64];
 
-    for (int fd = 3; fd < 1024; fd++) /* files that the caller of this test left open */
+    for (int fd = 3; fd < 1024; fd++) /* files that the program that runs this test left open */
         close (fd);
     ok (plan_files_need (0) < plan_files_need (1) && plan_files_need (1) < plan_files_need (32),
         "each further child needs more descriptors");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hostlist_test.c - the text of a list is compared with the names that were added */
+/* hostlist_test.c - names are added to a list, and the text of the list is compared with these names */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define MAX_NAMES 200
 
-/* 'names' has "NAME*COUNT" or "NAME", separated by blanks. */
+/* Add 'names', which are "NAME*COUNT" or "NAME", separated by blanks, and return the text of the list. */
 static char *text_of (const char *names)
 {
     struct hostlist *hl = hostlist_create ();
@@ -65,7 +65,7 @@ static void test_texts (void)
     }
 }
 
-/* Write the names of "[NUMBERS]" after 'stem', each followed by a comma. */
+/* Write the names that "[NUMBERS]" at 'p' gives after 'stem', each followed by a comma. */
 static const char *expand_brackets (const char *p, const char *stem, int stem_len, FILE *out)
 {
     while (*p != ']') {
@@ -88,7 +88,7 @@ static const char *expand_brackets (const char *p, const char *stem, int stem_le
     return p + 1;
 }
 
-/* A simple parser of RFC 29, independent of the code under test. */
+/* A simple parser of RFC 29, which shares no code with the code under test. */
 static void expand (const char *text, char *buf, size_t size)
 {
     FILE *out = fmemopen (buf, size, "w");
@@ -150,7 +150,7 @@ static void test_random (void)
     ok (bad == 0, "each of 3000 random lists expands to the names that were added to the list");
 }
 
-/* Memory depends on the number of runs: a million consecutive hosts are one run. */
+/* The memory of a list depends on the number of its runs, and a million consecutive hosts are one run. */
 static void test_large (void)
 {
     struct hostlist *hl = hostlist_create ();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* log_limit_test.c - lines that other programs cause do not fill the log, and are counted */
+/* log_limit_test.c - log lines that other programs can cause do not fill the log, and those left out are counted */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void test_periods (void)
         "a new period begins after the number of lines left out was reported");
 }
 
-/* Lines and reports at random times: each line is logged or counted. */
+/* Lines and reports at random times: each line is either logged or counted. */
 static void test_random (void)
 {
     struct log_limit l = { 0 };

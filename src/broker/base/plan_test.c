@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan_test.c - each rank is hosted once, the load is even, and exactly the ranks with links to other processes are
- * known
+/* plan_test.c - each rank is hosted once, processes host similar numbers of ranks, and other processes know exactly the
+ * ranks that they need
  */
 #include <string.h>
 
@@ -16,12 +16,12 @@ static const char *const shapes[] = {
     "kary:1", "kary:2", "kary:32", "kary:1000000", "mincrit", "mincrit:7", "binomial"
 };
 
-/* Properties of a plan, computed from its answers alone. */
+/* Properties of a plan, computed only from what its functions return. */
 struct found {
-    bool sound;     /* each rank is in the one process that the plan names */
-    bool known;     /* exactly the necessary ranks are known */
-    uint32_t most;  /* ranks of the largest process */
-    uint32_t cross; /* links between processes */
+    bool sound;     /* each rank is in exactly one process, the one that the plan returns for it */
+    bool known;     /* other processes know exactly the ranks that they need */
+    uint32_t most;  /* number of ranks of the largest process */
+    uint32_t cross; /* number of links between processes */
 };
 
 static bool is_hosted_as_listed (const struct plan *p, uint32_t process, uint32_t *total)
@@ -115,7 +115,7 @@ static void test_large (const char *shape, uint32_t size, uint32_t processes, ui
     topo_destroy (t);
 }
 
-/* The root and four subtrees of five ranks, where the fair share is four. */
+/* A root with four subtrees of five ranks each, where the fair share is four ranks. */
 static void test_whole (void)
 {
     struct topo *t;

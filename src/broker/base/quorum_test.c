@@ -14,7 +14,7 @@ static void test_parse (void)
 {
     static const struct {
         const char *text;
-        uint32_t size, need; /* need 0: refused */
+        uint32_t size, need; /* 'need' 0: the text is refused */
     } cases[] = {
         { "1", 1, 1 },           { "20", 20, 20 },
         { "90%", 20, 18 },       { "91%", 20, 19 },
@@ -37,7 +37,7 @@ static void test_parse (void)
     }
 }
 
-/* NULL: not set. */
+/* 'own' or 'cluster' NULL: this attribute is not set. */
 static int init (struct quorum *q, struct attrs **attrs, const char *own, const char *cluster, idt_error_t *err)
 {
     *attrs = attrs_create ();

@@ -53,7 +53,7 @@ static void test_names (void)
 
 /* --- shapes: parents as their definitions say ---------------------------------------------------------- */
 
-/* Assign children rank by rank, each to the first rank that has less than 'k'. */
+/* Assign children rank by rank, each to the first rank that has fewer than 'k'. */
 static void make_kary (uint32_t *parent, uint32_t size, uint32_t k)
 {
     uint32_t next = 0, given = 0;
@@ -68,7 +68,7 @@ static void make_kary (uint32_t *parent, uint32_t size, uint32_t k)
     }
 }
 
-/* The routers come first, then each rank goes to the next router. */
+/* The first ranks are routers. The other ranks are assigned to the routers in turn. */
 static void make_mincrit (uint32_t *parent, uint32_t size, uint32_t k)
 {
     uint32_t turn = 0;
@@ -80,7 +80,8 @@ static void make_mincrit (uint32_t *parent, uint32_t size, uint32_t k)
     }
 }
 
-/* A tree of order n is one of order n - 1 whose root has one more child, the root of another such tree. */
+/* A tree of order n is a tree of order n - 1 whose root gets one more child: the root of another tree of order n - 1.
+ */
 static void make_binomial (uint32_t *parent, uint32_t size, uint32_t unused)
 {
     for (uint32_t half = 1; half < size; half *= 2) {
@@ -167,7 +168,9 @@ static bool way_agrees (const struct topo *t, uint32_t rank, uint32_t to)
     return next != TOPO_NONE && topo_parent (t, next) == rank && is_above (t, next, to);
 }
 
-/* The children of a rank are the ranks with that parent, in order; its level is one more than its parent's. */
+/* Whether the children of a rank are exactly the ranks whose parent it is, in order, and its level is one more than
+ * that of its parent.
+ */
 static bool rank_agrees (const struct topo *t, uint32_t rank, uint32_t *maxlevel)
 {
     uint32_t n = 0, count = topo_child_count (t, rank), level = topo_level (t, rank);
@@ -222,7 +225,7 @@ static uint32_t random_below (uint64_t *seed, uint32_t limit)
     return (*seed >> 32) % limit;
 }
 
-/* Check a rank, a limited number of its children, and a path to another rank. */
+/* Check a rank, at most 50 of its children from each end of the list, and the path to another rank. */
 static bool place_agrees (const struct topo *t, uint32_t rank, uint32_t to)
 {
     uint32_t count = topo_child_count (t, rank);
@@ -299,7 +302,7 @@ static void write_parents (const uint32_t *parent, uint32_t size)
         bail_out ("cannot write a file");
 }
 
-/* Add ranks in random order, each below one of the last 'reach' that were added. */
+/* Make a tree: add ranks in random order, each below one of the last 'reach' ranks that were added. */
 static uint32_t *make_random (uint32_t size, uint32_t reach, uint64_t *seed)
 {
     uint32_t *parent = calloc (size, sizeof (parent[0])), *order = calloc (size, sizeof (order[0]));
@@ -422,7 +425,7 @@ static void test_malformed (void)
     }
 }
 
-/* A chain is the only shape without a file that can reach the limit. */
+/* A chain, kary:1, is the only shape without a file whose levels can exceed the limit. */
 static void test_chain (void)
 {
     struct topo *t = create ("kary:1", TOPO_LEVELS + 1);
@@ -457,7 +460,7 @@ static void test_levels (void)
     write_parents (parent, size);
     snprintf (why, sizeof (why), "rank %" PRIu32 " is more than 512 levels below rank 0", size - 1);
     ok (is_refused (file_uri, size, why), "%s", why);
-    for (uint32_t rank = 1; rank < size; rank++) /* the deepest comes first */
+    for (uint32_t rank = 1; rank < size; rank++) /* the deepest rank is checked first */
         parent[rank] = rank + 1 < size ? rank + 1 : 0;
     write_parents (parent, size);
     ok (is_refused (file_uri, size, "rank 1 is more than 512 levels below rank 0"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid_key_test.c - UUIDs are random, in the form of RFC 9562 */
+/* uuid_key_test.c - UUIDs are random and have the form of RFC 9562 */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

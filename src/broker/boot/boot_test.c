@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* boot_test.c - a reload changes all bizcards or none, with a method whose list of hosts changes and that fails on
- * request
+/* boot_test.c - a reload changes all bizcards or none. The boot method of the test has a list of hosts that changes,
+ * and fails when the test requests it.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 
 struct fake {
     uint32_t rank;
-    int version, before; /* of the list: host names end in it */
-    int left;            /* bizcards before the failure */
+    int version, before; /* number of the list, at the end of each host name; 'before': of the list before a reload */
+    int left;            /* number of bizcards that are returned before one fails */
     int settled;
 };
 
@@ -67,7 +67,7 @@ static const struct boot_method method = {
     .name = "fake", .create = create, .destroy = destroy, .earlier = get, .get = get, .reload = reload, .settle = settle
 };
 
-/* Write all that a broker gets about other ranks as one text. */
+/* Write all that a broker gets about other ranks into 'text'. */
 static void describe (struct boot *b, uint32_t rank, char text[1024])
 {
     const struct bizcard *up = boot_ancestors (b, rank, NULL);

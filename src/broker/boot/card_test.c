@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* card_test.c - a launcher carries a bizcard as text, with any names of folders and hosts */
+/* card_test.c - a launcher can carry a bizcard as text, with any names of folders and hosts */
 #include "config.h"
 
 #include <errno.h>
@@ -20,7 +20,9 @@ static struct bizcard card_of (const char *endpoint, const char *host, const cha
     return card;
 }
 
-/* Simulates a strict launcher: a value ends at a blank, a quote, ';' or a byte that is not ASCII. */
+/* Whether a strict launcher carries 'text' unchanged. For such a launcher a value ends at a blank, a quote, ';' or a
+ * byte that is not ASCII.
+ */
 static bool is_carried (const char *text)
 {
     for (const char *p = text; *p; p++)

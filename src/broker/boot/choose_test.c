@@ -13,7 +13,7 @@
 
 #define ENV(...) ((char *const[]){ "HOME=/", __VA_ARGS__, NULL })
 
-/* The name of the chosen method, else the error text. */
+/* Returns the name of the chosen method, or the error text. */
 static const char *chosen (const char *asked, char *const *env)
 {
     static struct boot_conf conf;
@@ -37,7 +37,7 @@ static bool is (const char *text, const char *asked, char *const *env)
     return false;
 }
 
-/* Whether the choice fails with both words in the error text. */
+/* Whether the choice fails, and the error text contains both words. */
 static bool refused (const char *word, const char *other, const char *asked, char *const *env)
 {
     const char *got = chosen (asked, env);
@@ -76,7 +76,9 @@ static void test_traces (void)
         "if several variables show a launcher, the error reports the strongest one, with the remedy for that launcher");
 }
 
-/* The variables that each launcher sets for one of four tasks, and for the first of an unknown number. */
+/* The variables that each launcher sets: for one of four tasks, and for the first task if the number of tasks is
+ * unknown.
+ */
 static void test_launchers (void)
 {
     static const char *const others[] = {

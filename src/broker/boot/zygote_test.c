@@ -20,13 +20,13 @@
 
 #define CHILDREN 20
 
-/* Each requested process has its own copy of what 'prepare' makes. */
+/* Each requested process inherits what this function sets. */
 static void prepare (void *arg)
 {
     setenv ("PREPARED", "once", 1);
 }
 
-/* A requested process writes its identity to its PMI_FD, and ends when that is closed. */
+/* Called in a requested process: write its identity to its PMI_FD, and end when the other end of PMI_FD is closed. */
 static void be_born (void)
 {
     char text[128], c;
@@ -39,7 +39,7 @@ static void be_born (void)
     _exit (7);
 }
 
-/* Returns our end of its socket. */
+/* Returns our end of the zygote's socket. */
 static int start_zygote (pid_t *pid)
 {
     char text[16];
@@ -60,7 +60,7 @@ static int start_zygote (pid_t *pid)
     return fds[0];
 }
 
-/* Returns our end of the connection of a new process. */
+/* Request a process. Returns our end of the connection to it. */
 static int ask (int zygote, uint32_t rank, pid_t *pid)
 {
     struct zygote_order order = { .parent = getpid (), .rank = rank, .size = CHILDREN };
@@ -123,7 +123,7 @@ static void test_gone (void)
     close (zygote);
 }
 
-/* Requested processes are killed when their parent ends. */
+/* When the process that requested others ends, these are killed. */
 static void test_parent_dies (void)
 {
     int fds[2], status;
@@ -137,7 +137,7 @@ static void test_parent_dies (void)
         int zygote = start_zygote (&pid), fd = ask (zygote, 0, &child);
         _exit (child > 0 && is_as_asked (fd, child, 0) ? 0 : 1);
     }
-    close (fds[1]); /* the requested processes keep their copies open */
+    close (fds[1]); /* the requested processes still have copies of this descriptor */
     ok (waitpid (launcher, &status, 0) == launcher && status == 0 && read (fds[0], &c, 1) == 0,
         "the processes of a zygote are killed when their parent ends");
     close (fds[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reduction_test.c - the ranks that are asked for the figures of a subtree, and the sum of their answers */
+/* reduction_test.c - which ranks are asked for the figures of a subtree, and the sum of their answers */
 #include "config.h"
 
 #include <errno.h>
@@ -11,15 +11,15 @@
 #include "broker/metrics/reduction.h"
 #include "test/tap.h"
 
-/* Rank 0 of a binary tree of 15: its children are 1 and 2, their children 3 to 6. */
+/* The reduction of rank 0 in a binary tree of 15 ranks. Its children are 1 and 2; their children are 3 to 6. */
 struct world {
     struct topo *topo;
     struct reduction *s;
     uint32_t asked[1024];
     double left_ms[1024];
     unsigned n;
-    int errnum;        /* of a failed request; 0: it is sent */
-    const char *known; /* answer of leaves that is known in advance */
+    int errnum;        /* errno with which sending a request fails; 0: it is sent */
+    const char *known; /* status of leaves that is known without a request */
 };
 
 static int ask (void *arg, uint32_t rank, double timeout_ms)

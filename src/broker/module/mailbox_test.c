@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* mailbox_test.c - order, limit, close, and a descriptor that is readable exactly when it must be
+/* mailbox_test.c - the order of messages, the limit, closing, and when the descriptor is readable
  *
- * A mailbox does not read messages, so the test uses addresses in an array as messages.
+ * A mailbox does not look into messages, so the test uses addresses of array elements as messages.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #define MANY 20000
 #define WRITERS 3
 
-static char letters[WRITERS * MANY]; /* letters[i] is message i */
+static char letters[WRITERS * MANY]; /* the address of letters[i] is message i */
 static int dropped;
 
 static void drop (const idt_msg_t *msg)
@@ -43,7 +43,7 @@ static bool readable (const struct mailbox *mb)
     return poll (&pfd, 1, 0) == 1;
 }
 
-/* A reader that takes each message as it comes finds no further wakeup. */
+/* If a reader takes each message when it arrives, the descriptor wakes the reader no further time. */
 static void test_one_write (void)
 {
     struct mailbox *mb = mailbox_create (3, drop);
@@ -160,7 +160,7 @@ static void *write_at (void *arg)
     return NULL;
 }
 
-/* One reader, and a mailbox for each writer: the reader misses nothing, no matter when it sleeps. */
+/* One reader, and several writers that have a mailbox each. The reader gets all messages, no matter when it sleeps. */
 static void test_bell_threads (void)
 {
     struct bell *b = bell_create ();
@@ -213,7 +213,7 @@ static void *write_all (void *arg)
         wait_until (mailbox_push_new (w->mb, message (w->first + i), true) == 0)
         {
             w->refused++;
-            sched_yield (); /* full: let the reader run */
+            sched_yield (); /* the mailbox is full: let the reader run */
         }
     }
     return NULL;

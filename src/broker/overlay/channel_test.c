@@ -3,8 +3,8 @@
 
 /* channel_test.c - two ends of a link, joined by a wire that takes messages at random times
  *
- * Every message carries its number within its class and direction, and its size.  Each class must arrive complete and
- * in order; requests in order for each requester.
+ * Every message carries its size and its number within its class and direction.  The messages of each class must arrive
+ * completely and in order, but requests only need to be in order for each requester.
  */
 #include "config.h"
 
@@ -24,14 +24,14 @@
 
 struct end {
     struct channel channel;
-    struct fifo wire;   /* messages sent that the other end has not read */
-    size_t bytes, most; /* on the wire */
+    struct fifo wire;   /* messages that this end has sent and the other end has not read */
+    size_t bytes, most; /* bytes of messages on the wire, and the largest number of these so far */
     unsigned seed;
-    int room; /* messages that the wire takes; negative: no limit */
+    int room; /* number of messages that the wire takes; negative: no limit */
     uint32_t sent[CLASS_COUNT], came[CLASS_COUNT];
     uint32_t asked[REQUESTERS], asks[REQUESTERS];
     int controls, errors, wrong;
-    int errnum; /* of the last error */
+    int errnum; /* errno of the last error */
 };
 
 static const char *requester_name (int i)
@@ -125,7 +125,7 @@ static void end_fini (struct end *e)
     channel_fini (&e->channel);
 }
 
-/* 'to' reads one message.  Returns whether there was one. */
+/* The end 'to' reads one message.  Returns whether there was one. */
 static bool step (struct end *from, struct end *to)
 {
     const idt_msg_t *msg = fifo_pop (&from->wire);
@@ -191,7 +191,7 @@ static size_t draw_size (struct end *e)
     return 8 + rand_r (&e->seed) % (what < 90 ? 200 : what < 98 ? 50000 : 900000);
 }
 
-/* A random event at one end. */
+/* A random operation at one end. */
 static void act (struct end *e, struct end *other)
 {
     e->room = rand_r (&e->seed) % 20;
@@ -238,7 +238,7 @@ static idt_msg_t *answer_to (int requester, uint32_t number)
     return msg;
 }
 
-/* A requester's response does not wait for all earlier responses to another one. */
+/* A response to one requester does not wait until all earlier responses to another requester were sent. */
 static void test_answers_by_turns (void)
 {
     struct end a, b;
@@ -341,7 +341,7 @@ static void test_too_long (void)
     end_fini (&b);
 }
 
-/* Control messages pass all others; goodbye is sent after all others. */
+/* Control messages are sent before all others, but the goodbye is sent after all others. */
 static void test_order (void)
 {
     struct end a, b;
@@ -416,7 +416,7 @@ static void test_liars (void)
     end_fini (&e);
 }
 
-/* It sends before it was granted anything, because the wire loses our grant. */
+/* A peer sends before it has a grant.  The test makes this happen by taking back the grant. */
 static void test_too_much (void)
 {
     struct end e;

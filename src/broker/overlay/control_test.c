@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control_test.c - control messages both ways, and every invalid size */
+/* control_test.c - control messages in both directions, with every invalid size */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define STREAM "01234567-89ab-4cde-8f01-23456789abcd"
 
-/* The same message, decoded from its bytes. */
+/* Encode a message and decode it again. */
 static idt_msg_t *through_wire (idt_msg_t *msg)
 {
     char buf[1024];

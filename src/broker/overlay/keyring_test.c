@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* keyring_test.c - keys are found, and are sent up once to a broker that does not know them */
+/* keyring_test.c - keys are found by rank and by key, and each is sent once to a broker above that does not know it */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void take_key (const struct control_key *key, void *arg)
     keyring_put (arg, key);
 }
 
-/* Pass all new keys to 'above' (may be NULL).  Returns their number. */
+/* Put all new keys of 'kr' into 'above' (may be NULL).  Returns their number. */
 static uint64_t pass_on (struct keyring *kr, struct keyring *above)
 {
     uint64_t before = keyring_sent (kr);
@@ -87,7 +87,7 @@ static void test_once (void)
     keyring_destroy (kr);
 }
 
-/* A false report of another rank's key changes nothing. */
+/* A key that already belongs to one rank is reported for another rank. */
 static void test_taken (void)
 {
     struct keyring *kr = keyring_create ();
@@ -109,7 +109,7 @@ static void test_taken (void)
     keyring_destroy (kr);
 }
 
-/* Keys that the link does not take are not lost. */
+/* If the link does not take some keys, these are not lost. */
 static void test_again (void)
 {
     struct keyring *kr = keyring_create ();
@@ -128,7 +128,7 @@ static void test_again (void)
     keyring_destroy (kr);
 }
 
-/* A forgotten broker gets all keys. */
+/* When the keyring has forgotten a broker, this broker gets all keys again. */
 static void test_forgotten (void)
 {
     struct keyring *kr = keyring_create ();
@@ -163,9 +163,9 @@ static void test_many (void)
     msg = keyring_take_news (kr);
     idt_msg_unref (msg);
     ok (keyring_sent (kr) == KEYRING_MESSAGE, "a message has at most %d keys", KEYRING_MESSAGE);
-    put (kr, 0, 1);     /* was taken */
-    put (kr, 34993, 1); /* was not */
-    put (kr, 1, 0);     /* is new */
+    put (kr, 0, 1);     /* this key was already passed on */
+    put (kr, 34993, 1); /* this key was not passed on yet */
+    put (kr, 1, 0);     /* this key is new */
     keyring_join (kr, ANCESTOR);
     ok (pass_on (kr, above) == n + 1 && keyring_count (above) == n + 1, "a keyring sends up %d keys", (int)n + 1);
     for (uint32_t i = 1; i < n; i++)
@@ -177,7 +177,9 @@ static void test_many (void)
     keyring_destroy (above);
 }
 
-/* Keys change during a pass: keys that were passed before are sent again, and no key is left out. */
+/* Keys change while the keyring passes keys on.  A changed key is sent again if it was sent before, and no key is left
+ * out.
+ */
 static void test_midst (void)
 {
     struct keyring *kr = keyring_create (), *above = keyring_create ();

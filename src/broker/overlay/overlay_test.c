@@ -3,8 +3,9 @@
 
 /* overlay_test.c - which brokers may join, which are disconnected, and who is notified
  *
- * A parent (rank 0 of 3) and, if a test needs one, a child (rank 1), as in one process; and raw sockets that behave as
- * no broker would.  Keys are real, connections are ipc; tests of two brokers run over each kind of wire.
+ * There is a parent (rank 0), and if a test needs one a child (rank 1), as in one process.  There are also raw sockets,
+ * which behave as no broker does.  Keys are real, connections are ipc.  Tests with two brokers run over each kind of
+ * wire.
  */
 #include "config.h"
 
@@ -28,12 +29,12 @@
 #include "libutil/clock.h"
 #include "test/tap.h"
 
-#define SIZE 3        /* of the tree: a parent and two children */
-#define SIZE_DEEP 4   /* rank 3 is below rank 1 */
-#define SIZE_MANY 73  /* also many below rank 2 */
-#define LONG "60s"    /* tbon.timeout that never passes in a test */
-#define NOWHERE ""    /* an endpoint that others cannot connect to */
-#define SHORT "400ms" /* ... for tests that wait for the timeout */
+#define SIZE 3        /* ranks of the tree: a parent and two children */
+#define SIZE_DEEP 4   /* ranks of a tree in which rank 3 is below rank 1 */
+#define SIZE_MANY 73  /* ranks of a tree in which many are below rank 2, too */
+#define LONG "60s"    /* tbon.timeout for tests in which this time never passes */
+#define NOWHERE ""    /* endpoint that makes other processes unable to connect */
+#define SHORT "400ms" /* tbon.timeout for tests that wait until this time has passed */
 #define HWM "1000"    /* tbon.hwm of the parent */
 
 struct node {
@@ -47,16 +48,16 @@ struct node {
     struct peer service, client;
     bool parent_up;
     int ups, downs, stops, intruders, refusals, errnum;
-    bool deaf;                      /* it does not read */
-    struct node *deafens;           /* becomes deaf when a child joins this one */
-    uint64_t child_us;              /* time spent for each child that joins */
-    int answers, unreachable, busy; /* that the client got */
-    bool replies;                   /* the service answers immediately */
-    int requests;                   /* that the service got */
-    bool hears_late;                /* received messages are not handled yet */
-    int looks;                      /* calls that asked whether they were */
+    bool deaf;                      /* it does not read messages */
+    struct node *deafens;           /* when a child joins, this other node becomes deaf */
+    uint64_t child_us;              /* time that it needs for each child that joins */
+    int answers, unreachable, busy; /* number of responses that its client got, and of those with these errors */
+    bool replies;                   /* its service answers immediately */
+    int requests;                   /* number of requests that its service got */
+    bool hears_late;                /* it reports that received messages are not handled yet */
+    int looks;                      /* how often it was asked whether they are handled */
     int events;
-    const idt_msg_t *held; /* last request to the service */
+    const idt_msg_t *held; /* last request to its service */
     struct event *event;
 };
 
@@ -68,16 +69,16 @@ struct world {
     char public_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     char secret_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     struct node parent, child, grand; /* ranks 0, 1, 3 */
-    struct node rival;                /* also rank 3 */
-    struct bizcard ancestors[2];      /* of the grandchild; the child has the second */
+    struct node rival;                /* also serves rank 3 */
+    struct bizcard ancestors[2];      /* ancestors of the grandchild; the child has only the second one */
     const char *timeout;
     enum wire_kind kind;
     void *zctx;
     struct zpoll *zpoll;
     struct zap *zap;
     struct inside *inside;
-    bool woken;         /* one of them is */
-    bool parent_sleeps; /* it gets no turns */
+    bool woken;         /* a node was woken */
+    bool parent_sleeps; /* the parent gets no turns */
 };
 
 /* --- callbacks of the overlay ------------------------------------------------------------------------------- */
@@ -282,7 +283,7 @@ static void make_bizcard (struct world *w, uint32_t rank, struct bizcard *bizcar
     zmq_z85_decode (bizcard->key, w->public_key[rank]);
 }
 
-/* The parent listens and knows its children. */
+/* Let the parent listen, and give it the keys of its children. */
 static void set_children (struct world *w)
 {
     struct bizcard bizcards[2];
@@ -295,7 +296,7 @@ static void set_children (struct world *w)
     overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards);
 }
 
-/* 'endpoint' NULL: an ipc endpoint.  The parent accepts no children yet. */
+/* Make a parent that accepts no children yet.  'endpoint' NULL: it listens at an ipc endpoint. */
 static void world_make (struct world *w, const char *timeout, uint32_t size, const char *endpoint, enum wire_kind kind)
 {
     memset (w, 0, sizeof (*w));
@@ -337,7 +338,7 @@ static void world_init (struct world *w, const char *timeout)
     world_init_tree (w, timeout, SIZE);
 }
 
-/* Two brokers that are linked by wires of that kind. */
+/* Make two brokers that are linked by wires of the kind 'kind'. */
 static void world_init_kind (struct world *w, const char *timeout, enum wire_kind kind)
 {
     world_init_at (w, timeout, SIZE, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
@@ -352,7 +353,7 @@ static void start_child (struct world *w, const char *hwm)
     overlay_connect (w->child.ov);
 }
 
-/* A child that has a child of its own. */
+/* Start a child that has a child of its own. */
 static void start_middle (struct world *w)
 {
     struct bizcard below, *self = &w->ancestors[0];
@@ -377,7 +378,7 @@ static void start_grand (struct world *w)
     overlay_connect (w->grand.ov);
 }
 
-/* Another broker that has rank 3. */
+/* Start another broker that serves rank 3. */
 static void start_rival (struct world *w)
 {
     node_init (&w->rival, w, 3, "1000");
@@ -403,7 +404,7 @@ static void world_fini (struct world *w)
         ok (false, "an overlay leaves no socket behind");
 }
 
-/* One turn of the reactor; it waits for an event (such as a heartbeat). */
+/* Run the reactor for one turn; it waits for an event, such as a heartbeat. */
 static void turn (struct world *w)
 {
     struct node *nodes[] = { &w->parent, &w->child, &w->grand, &w->rival };
@@ -431,7 +432,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     *(bool *)arg = true;
 }
 
-/* Turns for 'ms': longer than what may not happen in that time. */
+/* Run turns for 'ms', to see that nothing happens that must not happen in this time. */
 static void turn_for (struct world *w, double ms)
 {
     bool over = false;
@@ -443,7 +444,7 @@ static void turn_for (struct world *w, double ms)
     idt_watcher_destroy (timer);
 }
 
-/* Three brokers that have joined: rank 0, 1, and 3 below 1. */
+/* Make three brokers that have joined: rank 0, rank 1, and rank 3 below rank 1. */
 static void world_deep (struct world *w, enum wire_kind kind)
 {
     world_make (w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
@@ -493,7 +494,7 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
 
-/* A message on a raw socket ends the sleep of the reactor. */
+/* Let a message on a raw socket wake the reactor. */
 static idt_watcher_t *watch (struct world *w, void *sock)
 {
     size_t size = sizeof (int);
@@ -550,7 +551,7 @@ static void raw_send (struct raw *raw, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* The next message; the brokers run meanwhile. */
+/* Receive the next message, and run the brokers until it arrives. */
 static idt_msg_t *raw_recv (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg;
@@ -597,7 +598,7 @@ static idt_msg_t *make_hello (const char *payload)
     "\"" topology "\"}"
 #define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
 
-/* The errno of the response to a hello; 0: accepted. */
+/* Send hello.  Returns the errno of the response; 0: the hello was accepted. */
 static int say_hello (struct raw *raw, struct world *w, const char *payload)
 {
     idt_msg_t *msg;
@@ -610,7 +611,7 @@ static int say_hello (struct raw *raw, struct world *w, const char *payload)
     return errnum;
 }
 
-/* The status of a DISCONNECT if this is the next message, else -1. */
+/* Receive the next message.  Returns the status if it is a DISCONNECT, else -1. */
 static int disconnected (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg = raw_recv (raw, w);
@@ -622,7 +623,7 @@ static int disconnected (struct raw *raw, struct world *w)
     return status;
 }
 
-/* Let time pass: a stranger connects and disconnects a few times meanwhile. */
+/* Let time pass: a stranger connects and is disconnected a few times. */
 static void pass_time (struct world *w)
 {
     for (int i = 0; i < 10; i++) {
@@ -674,7 +675,7 @@ static void test_join (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The last messages of a child are handled while it is a child, unless that takes too long. */
+/* The last messages of a child are handled before it is removed, unless this takes too long. */
 static void test_last_words (bool heard_at_last)
 {
     struct world w;
@@ -724,7 +725,7 @@ static void test_keys (void)
     world_fini (&w);
 }
 
-/* Whether rank 3's key is accepted. */
+/* Whether a connection with rank 3's key is accepted. */
 static bool is_let_in (struct world *w)
 {
     struct raw raw;
@@ -736,7 +737,7 @@ static bool is_let_in (struct world *w)
     return event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
 }
 
-/* A child reports rank 3's present key. */
+/* Rank 1 reports the present key of rank 3 to its parent. */
 static void report_key (struct raw *raw, struct world *w)
 {
     struct control_key key = { .rank = 3 };
@@ -792,7 +793,7 @@ static void report_joined (struct raw *raw, struct world *w, uint32_t joined)
     pass_time (w);
 }
 
-/* Children that report any number of joined brokers below them. */
+/* Children report various numbers of joined brokers, even impossible ones. */
 static void test_joined (void)
 {
     struct raw liar, other;
@@ -839,7 +840,7 @@ static void orphan_hello (struct raw *raw, struct world *w, uint32_t rank)
     raw_send (raw, make_hello (payload));
 }
 
-/* A router is lost, and all brokers below it connect together to a broker that is slow. */
+/* A router is lost.  All brokers below it then connect at the same time to another broker, which is slow. */
 static void test_many_orphans (void)
 {
     static struct raw orphans[SIZE_MANY];
@@ -914,7 +915,7 @@ static void test_hello (void)
     world_fini (&w);
 }
 
-/* A child with children joins before they do. */
+/* A child joins before its own children have joined. */
 static void test_whole (void)
 {
     struct world w;
@@ -969,7 +970,7 @@ static void test_before_hello (void)
     world_fini (&w);
 }
 
-/* ZeroMQ itself would wait half a minute for each. */
+/* A peer connects and shows no key.  ZeroMQ by itself would wait half a minute until it closes such a connection. */
 static void test_no_handshake (void)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -996,15 +997,15 @@ static void test_no_handshake (void)
     world_fini (&w);
 }
 
-/* A peer with a key sends more than the broker's queue takes, and its connection ends before the broker reads it.
- * ZeroMQ's thread disconnects a peer without a key after a timeout.  By then it has handled the end of the first
- * connection, and everything due within a timeout.
+/* A peer with a key sends more than the broker's queue takes, and its connection ends before the broker reads it.  Then
+ * another peer connects and shows no key.  ZeroMQ's thread disconnects this peer after the timeout.  By then it has
+ * handled the end of the first connection, and everything that was due within the timeout.
  */
 static void test_end_while_full (void)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int one = 1, fd = socket (AF_UNIX, SOCK_STREAM, 0);
-    size_t large = 400000; /* more than the kernel takes */
+    size_t large = 400000; /* more bytes than the kernel takes */
     char buf[256], *body = calloc (1, large);
     struct world w;
     struct raw raw;
@@ -1034,15 +1035,15 @@ static void test_end_while_full (void)
 
 /* --- strangers that take all descriptors ---
  *
- * A separate process, because descriptors are counted per process.  It connects and sends nothing, and connects again
- * when it is disconnected.  Then a broker with a key joins.
+ * The strangers are a separate process, because descriptors are counted for each process.  This process connects and
+ * sends nothing, and connects again when it is disconnected.  Then a broker with a key joins.
  */
 #define STRANGERS 40
-#define FREE_FDS 10 /* descriptors of the broker for all of them */
+#define FREE_FDS 10 /* descriptors that the broker has for all strangers */
 
 struct crowd_report {
-    int errnum; /* of the hello */
-    int ended;  /* connections of strangers that ended before */
+    int errnum; /* errno of the response to hello */
+    int ended;  /* number of connections of strangers that had ended before */
 };
 
 static int stranger_connect (const struct sockaddr_in *sin)
@@ -1060,7 +1061,7 @@ struct strangers {
     int ended;
 };
 
-/* Connect again when the broker has closed the connection. */
+/* The broker has closed a connection: connect again. */
 static void strangers_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct strangers *s = arg;
@@ -1077,7 +1078,7 @@ static void strangers_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* 'fd' gives the broker's address and takes the report. */
+/* The process of the strangers.  It receives the broker's address over 'fd', and sends its report over 'fd'. */
 static void crowd_main (int fd)
 {
     struct strangers s = { .sin = { .sin_family = AF_INET } };
@@ -1101,7 +1102,7 @@ static void crowd_main (int fd)
     _exit (write (fd, &report, sizeof (report)) != sizeof (report));
 }
 
-/* Call before this process has threads.  Returns our end. */
+/* Start the process of the strangers, before this process has threads.  Returns our end of the connection to it. */
 static int crowd_start (pid_t *pid)
 {
     int fds[2];
@@ -1145,13 +1146,13 @@ static void test_all_descriptors (void)
     world_fini (&w);
 }
 
-/* The memory that ZeroMQ would use for a peer before it has a key. */
+/* A peer without a key begins a handshake of 64 MiB.  ZeroMQ would use as much memory for this peer. */
 static void test_large_handshake (void)
 {
     static const unsigned char greeting[64] = {
         [0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'C', [13] = 'U', [14] = 'R', [15] = 'V', [16] = 'E'
     };
-    static const unsigned char command[9] = { 0x06, 0, 0, 0, 0, 4 }; /* of 64 MiB */
+    static const unsigned char command[9] = { 0x06, 0, 0, 0, 0, 4 }; /* header of a command of 64 MiB */
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int fd = socket (AF_UNIX, SOCK_STREAM, 0);
     char *junk = calloc (1, 1 << 16);
@@ -1176,7 +1177,7 @@ static void test_large_handshake (void)
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"," \
     "\"instance\":{\"uuid\":\"" instance "\",\"name\":\"n\",\"lived\":true}}"
 
-/* Whether the root refuses a broker of another tree and continues to run. */
+/* Whether the root refuses a broker of another tree, and continues to run. */
 static bool stays (struct raw *other, struct world *w)
 {
     int intruders = w->parent.intruders;
@@ -1185,7 +1186,7 @@ static bool stays (struct raw *other, struct world *w)
            && w->parent.intruders == intruders;
 }
 
-/* The root, or a broker that returns to it from another tree: which of them has the wrong state? */
+/* A broker that belongs to another tree returns to the root.  Either the root or this broker has the wrong state. */
 static void test_wrong_root (void)
 {
     struct instance instance = { .uuid = "ours", .name = "n" };
@@ -1232,7 +1233,7 @@ static void test_wrong_root (void)
     world_fini (&w);
 }
 
-/* Frames of the next message. */
+/* Receive the next message.  Returns the number of its frames. */
 static int next_frames (struct raw *raw, struct world *w)
 {
     int n = 0, more = 1;
@@ -1263,7 +1264,7 @@ static void test_frames (void)
     world_fini (&w);
 }
 
-/* A child that violates the protocol of the link is disconnected, and no other is. */
+/* A child that violates the protocol of the link is disconnected, and other children stay connected. */
 static void test_liar (void)
 {
     static const uint8_t more[WINDOW_RECORD] = { [0] = CLASS_ASK, [7] = 9, [15] = 9 };
@@ -1316,7 +1317,7 @@ static void test_accept (void)
     world_fini (&w);
 }
 
-/* A clock that steps a minute forward at each reading. */
+/* A clock that steps forward by a minute at each reading. */
 static bool read_stepping (void *arg, uint64_t *inst_us, uint64_t *bound_us)
 {
     uint64_t *us = arg;
@@ -1334,7 +1335,9 @@ static void take_no_parent (void *arg, bool up)
 {
 }
 
-/* A step of the parent's clock between a hello and its response does not count as waiting time of the hello. */
+/* Between a hello and the response, the parent's clock is stepped.  The step does not count as waiting time of the
+ * hello.
+ */
 static void test_stepped (void)
 {
     static const struct idt_overlay_ops stepping = { .read_clock = read_stepping,
@@ -1388,7 +1391,7 @@ static void test_silent_child (void)
 
 /* --- the child's side --------------------------------------------------------------------------------------- */
 
-/* A parent that accepts, and then sends nothing. */
+/* A parent accepts a child, and then sends nothing. */
 static void test_silent_parent (enum wire_kind kind)
 {
     struct world w;
@@ -1442,7 +1445,7 @@ static void hang_up (const struct node *n)
     requester->hang_up (requester->arg);
 }
 
-/* A broker has no memory for a response: the requester, above or below, is notified by the end of the link. */
+/* A broker has no memory for a response.  It ends the link, so that the requester above or below it gets an error. */
 static void test_hung_up (enum wire_kind kind)
 {
     struct world w;
@@ -1467,8 +1470,8 @@ static void test_hung_up (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The link has a small limit and is filled: further requests are refused, a response passes waiting requests, and no
- * link is lost.
+/* A link with a small limit is filled.  Further requests are then refused, a response is sent before waiting requests,
+ * and no link is lost.
  */
 static void test_full (enum wire_kind kind)
 {
@@ -1496,7 +1499,7 @@ static void test_full (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The roles that a request has after the link, on its way up or down. */
+/* Send a request over the link, up or down, and return its roles after the link. */
 static uint32_t roles_behind (struct world *w, bool up, struct idt_cred cred, uint32_t tag)
 {
     struct node *from = up ? &w->child : &w->parent, *to = up ? &w->parent : &w->child;
@@ -1529,7 +1532,7 @@ static void test_roles (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* One at a time, large messages pass a link whose frames are small. */
+/* Large messages are sent over a link whose frames are small, one message at a time. */
 static void test_large (enum wire_kind kind)
 {
     static const size_t sizes[] = { 262000, 262144, 300000, 524288, 1000000, 10000000 };
@@ -1566,7 +1569,9 @@ static void test_large (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* A parent that is so busy that it sends heartbeats and reads nothing: children that sent messages were not silent. */
+/* A parent is so busy that it sends heartbeats but reads no messages.  Its children send messages meanwhile, and do not
+ * count as silent.
+ */
 static void test_deaf_parent (enum wire_kind kind)
 {
     struct world w;
@@ -1598,7 +1603,7 @@ static void test_lost_child (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* Rank 1 dies; rank 3 attaches to rank 0, and returns when rank 1 is back. */
+/* Rank 1 ends.  Rank 3 attaches to rank 0, and returns to rank 1 when this rank runs again. */
 static void test_orphan (enum wire_kind kind)
 {
     struct world w;
@@ -1627,7 +1632,7 @@ static void test_orphan (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* A second broker of rank 3 may join no broker, not even rank 0, until the first has left. */
+/* A second broker that serves rank 3 cannot join any broker, not even rank 0, before the first one has left. */
 static void test_second (enum wire_kind kind)
 {
     struct world w;
@@ -1654,7 +1659,9 @@ static void test_second (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* A refused broker tries less and less often, and immediately when overlay_connect () is called. */
+/* A broker that is refused tries again after longer and longer pauses, but immediately when overlay_connect () is
+ * called.
+ */
 static void test_refused_again (void)
 {
     struct world w;
@@ -1673,7 +1680,8 @@ static void test_refused_again (void)
     world_fini (&w);
 }
 
-/* The parent closes the connection, because it cannot read a message under a wrong key.  At the end there is no parent.
+/* The parent has another certificate.  It closes the connection, because it cannot read messages that were encrypted
+ * for another key.  At the end of the test there is no parent.
  */
 static void test_other_certificate (void)
 {
@@ -1694,7 +1702,7 @@ static void test_other_certificate (void)
     world_fini (&w);
 }
 
-/* While attached to another ancestor it probes its parent, which has another certificate. */
+/* A broker is attached to another ancestor, and probes its parent, which has another certificate. */
 static void test_refused_probe (void)
 {
     struct world w;
@@ -1716,7 +1724,7 @@ static void test_refused_probe (void)
     world_fini (&w);
 }
 
-/* An orphan is too busy to read that it is adopted, for longer than its timeout. */
+/* An orphan is adopted, but is too busy to read this for longer than its timeout. */
 static void test_late_answer (enum wire_kind kind)
 {
     struct world w;
@@ -1734,7 +1742,7 @@ static void test_late_answer (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* An orphan reads that its parent refuses it just when the timeout passes: it tries again. */
+/* The parent of an orphan refuses it, and the orphan reads this only when its timeout passes.  It then tries again. */
 static void test_late_refusal (enum wire_kind kind)
 {
     struct world w;
@@ -1745,7 +1753,7 @@ static void test_late_refusal (enum wire_kind kind)
     w.grand.deaf = true;
     start_middle (&w);
     overlay_accept (w.child.ov, false);
-    turn_for (&w, 3200.); /* each attempt and pause takes at most 1.5 s */
+    turn_for (&w, 3200.); /* each attempt takes at most 1.5 s, and so does each pause */
     w.grand.deaf = false;
     turn (&w);
     overlay_accept (w.child.ov, true);

@@ -14,7 +14,7 @@
 #define GUEST 1001
 #define GROUP 2000
 
-enum { NOBODY = 0 }; /* no role: refused */
+enum { NOBODY = 0 }; /* the user has no role, and is refused */
 
 static uint32_t roles (struct authz *a, uid_t uid, gid_t gid)
 {
@@ -26,7 +26,7 @@ static uint32_t roles (struct authz *a, uid_t uid, gid_t gid)
     return cred.userid == uid ? cred.rolemask & ~(uint32_t)IDT_ROLE_LOCAL : 0xffff;
 }
 
-/* All settings and users; the expected role follows from the rules. */
+/* All settings are tested with all kinds of users. The expected role is computed from the rules. */
 static void test_rules (void)
 {
     const uint32_t owner = IDT_ROLE_OWNER, member = IDT_ROLE_USER | IDT_ROLE_GROUP, guest = IDT_ROLE_USER;

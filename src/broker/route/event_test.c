@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event_test.c - events reach every subscriber once and in order, or are reported as lost
+/* event_test.c - each event reaches each subscriber once and in order, or is reported as lost
  *
- * The second half runs chains of brokers on links that lose events, break and are restored, under a root that restarts,
- * and checks what the subscribers of each broker see.
+ * The second half runs chains of brokers.  Their links lose events, break and are restored, and the root restarts.  The
+ * test checks what the subscribers of each broker get.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -22,7 +22,7 @@ static const struct idt_cred owner = { 100, IDT_ROLE_OWNER };
 
 /* --- one broker ------------------------------------------------------------------------------------------- */
 
-/* The events of a subscriber, one per line: TOPIC SEQ PAYLOAD */
+/* The events that a subscriber got, one per line: TOPIC SEQ PAYLOAD */
 struct sink {
     struct peer peer;
     char text[4096];
@@ -50,7 +50,7 @@ static void sink_init (struct sink *s, unsigned n)
     s->peer.arg = s;
 }
 
-/* Calls of the operations. */
+/* How often the functions of struct event_ops were called. */
 struct calls {
     int forwards, fetches, announces;
     uint64_t from;
@@ -150,7 +150,7 @@ static void test_subscriptions (void)
     event_destroy (NULL);
 }
 
-/* An event of a user. */
+/* Publish an event of a user. */
 static void say (struct event *ev, const char *topic, uint32_t userid, int flag)
 {
     idt_msg_t *msg = make_event (topic, 0, NULL);
@@ -205,7 +205,7 @@ static void test_private (void)
 
 /* --- gaps ------------------------------------------------------------------------------------------------- */
 
-/* Pass rank 0's response to the fetch in 'calls' to 'ev'. */
+/* Pass rank 0's response to the fetch that 'calls' has recorded to 'ev'. */
 static void replay (struct event *root, struct event *ev, const struct calls *calls)
 {
     void *buf;
@@ -320,7 +320,7 @@ static void test_large (void)
     event_destroy (root);
 }
 
-/* Numbers continue above 2^32; messages carry the lower 32 bits. */
+/* Event numbers continue above 2^32, although messages carry only the lower 32 bits. */
 static void test_wrap (void)
 {
     struct calls none = { 0 }, calls = { 0 };
@@ -370,7 +370,7 @@ static int deaf_send (void *arg, const idt_msg_t *msg)
     return -1;
 }
 
-/* Missed events keep the name of their stream when rank 0 restarts. */
+/* When rank 0 restarts, missed events are still reported with the name of the old stream. */
 static void test_missed_streams (void)
 {
     struct calls calls = { 0 };
@@ -394,7 +394,7 @@ static void test_missed_streams (void)
     event_destroy (ev);
 }
 
-/* Each subscriber that misses an event gets a report. */
+/* Each subscriber that has missed an event gets a report. */
 static void test_missed (void)
 {
     struct calls calls = { 0 };
@@ -425,7 +425,8 @@ static void test_missed (void)
     event_destroy (ev);
 }
 
-/* Rank 0's response truncated at each byte and with flipped bits: no crash, and no event out of order. */
+/* Rank 0's response is truncated at each byte, and gets flipped bits. This causes no crash, and no event out of order.
+ */
 static void test_damaged (void)
 {
     struct calls none = { 0 };
@@ -478,23 +479,23 @@ static void test_damaged (void)
 
 struct item {
     enum { ITEM_EVENT, ITEM_POSITION, ITEM_ANSWER } kind;
-    const idt_msg_t *msg;              /* event */
-    char stream[IDT_MSG_UUID_LEN + 1]; /* position */
+    const idt_msg_t *msg;              /* for ITEM_EVENT */
+    char stream[IDT_MSG_UUID_LEN + 1]; /* for ITEM_POSITION */
     uint64_t seq;
-    struct ask *ask; /* answer */
-    void *buf;       /* NULL: it failed */
+    struct ask *ask; /* for ITEM_ANSWER */
+    void *buf;       /* NULL: the fetch has failed */
     size_t size;
 };
 
-/* A fetch on its way up, or its response on its way down.  A fetch that has passed only node 'at' was already there. */
+/* A fetch that a node has sent to the root, or the root's response on its way down. */
 struct ask {
-    int dest; /* the fetching node; -1: answered */
-    int at;   /* the response is on the link to this node; 0: none yet */
+    int dest; /* the node that fetches; -1: the fetch is answered */
+    int at;   /* the response is on the link to this node; 0: the root has sent no response yet */
     char stream[IDT_MSG_UUID_LEN + 1];
     uint64_t from;
 };
 
-/* The events that a subscriber has seen, and the next one that it must see. */
+/* The stream and the number of the next event that a subscriber must get. */
 struct watch {
     struct peer peer;
     struct chain *chain;
@@ -508,7 +509,7 @@ struct node {
     struct chain *chain;
     int i;
     struct event *ev;
-    struct item *link; /* from the parent: a queue */
+    struct item *link; /* queue of items from the parent */
     int head, count;
     bool connected;
     struct watch watch;
@@ -519,7 +520,7 @@ struct chain {
     struct ask *asks;
     int nasks;
     unsigned seed;
-    uint64_t start; /* of the first stream */
+    uint64_t start; /* number after which the first stream starts */
     int streams;
     int wrong;
     int lost, events;
@@ -646,7 +647,7 @@ static const struct event_ops chain_ops = {
     .announce = chain_announce,
 };
 
-/* Pass the fetches of a node to the root, and start its responses on their way down. */
+/* If all links up to the root are connected, the root responds to the fetches of a node. */
 static void serve_fetches (struct chain *c, struct node *n)
 {
     for (int i = 1; i <= n->i; i++)
@@ -664,7 +665,7 @@ static void serve_fetches (struct chain *c, struct node *n)
     }
 }
 
-/* A response arrives at a node: it is for the node, or is passed on, or is for a fetch that was given up. */
+/* A response arrives at a node.  It is for this node, or is passed on, or is dropped because its fetch was given up. */
 static void take_answer (struct node *n, struct item *item)
 {
     struct ask *ask = item->ask;
@@ -702,7 +703,7 @@ static void take_item (struct node *n, bool reliable)
     item_free (&item);
 }
 
-/* Break the connection to the parent: drop what is on it, and fail the fetches that this node passed on. */
+/* Break the connection of a node to its parent.  What is on it is lost, and the fetches that were sent over it fail. */
 static void disconnect (struct node *n)
 {
     struct chain *c = n->chain;
@@ -719,7 +720,7 @@ static void disconnect (struct node *n)
     }
 }
 
-/* Hello: the parent reports its position. */
+/* Connect a node to its parent, which reports its position in hello. */
 static void connect_node (struct node *n)
 {
     struct node *parent = n - 1;
@@ -782,7 +783,7 @@ static void step (struct chain *c)
         restart_root (c);
 }
 
-/* Run until everything has arrived. */
+/* Run until all messages have arrived. */
 static void settle (struct chain *c)
 {
     for (int round = 0; round < 200; round++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_handover_test.c - requests for a module that is not loaded wait, within limits, and are answered once */
+/* module_handover_test.c - requests for a module that is not loaded wait, within limits, and each is answered once */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 
 struct fake {
     struct peer peer;
-    int count, errnum; /* messages; errno of the last response */
+    int count, errnum; /* number of messages; errno of the last response */
     char text[256];
-    uint32_t tag; /* of the last */
+    uint32_t tag; /* matchtag of the last response */
 };
 
 struct world {

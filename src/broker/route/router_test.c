@@ -3,8 +3,8 @@
 
 /* router_test.c - the rules of routing (protocol.md section 3), with peers that only record their messages
  *
- * The router under test is rank 1 of a tree of 7 with fanout 2: its parent is 0, its children are 3 and 4; 2, 5 and 6
- * are reached through the parent.
+ * The router under test is rank 1 of a tree of 7 ranks with fanout 2.  Its parent is 0, its children are 3 and 4.
+ * Ranks 2, 5 and 6 are reached through the parent.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,11 +19,11 @@ struct fake {
     struct peer peer;
     const idt_msg_t *got[MAX_GOT];
     int count;
-    int errnum; /* errno of its send (); 0: success */
+    int errnum; /* errno with which its send () fails; 0: success */
     int hung_up;
 };
 
-/* Linked with --wrap for this function: simulate a lack of memory. */
+/* The linker replaces the function below (--wrap), so that the test can simulate a lack of memory. */
 static bool no_memory;
 
 idt_msg_t *__real_idt_msg_respond (const idt_msg_t *request, uint32_t errnum);
@@ -54,7 +54,7 @@ static int fake_send (void *arg, const idt_msg_t *msg)
     }
     if (f->count == MAX_GOT)
         bail_out ("a fake peer gets too much");
-    f->got[f->count++] = idt_msg_copy (msg, true); /* as a network would */
+    f->got[f->count++] = idt_msg_copy (msg, true); /* a copy, like a message that comes over a network */
     return 0;
 }
 
@@ -78,7 +78,7 @@ static void fake_clear (struct fake *f)
         idt_msg_unref (f->got[--f->count]);
 }
 
-/* A router with peers of each kind. */
+/* A router, and peers of each kind. */
 struct world {
     struct topo *topo;
     struct router *r;
@@ -155,7 +155,7 @@ static void ask (struct world *w, struct fake *from, const char *topic, uint32_t
     router_request_new (w->r, &from->peer, make_request (topic, nodeid, tag, flags));
 }
 
-/* As 'ask', for a requester behind 'from' whose UUID begins with 'name'. */
+/* The same as ask (), for a requester behind 'from' whose UUID begins with 'name'. */
 static void ask_for (struct world *w, struct fake *from, const char *name, const char *topic, uint32_t nodeid,
                      uint32_t tag)
 {
@@ -326,7 +326,7 @@ static void test_rank (void)
 {
     static const struct {
         uint32_t nodeid;
-        int to; /* 0 parent; 3, 4 child; 1 here; -1 nowhere */
+        int to; /* expected peer: 0 parent; 3, 4 child; 1 service here; -1 none */
     } ways[] = { { 0, 0 }, { 1, 1 }, { 2, 0 }, { 3, 3 }, { 4, 4 }, { 5, 0 }, { 6, 0 }, { 7, -1 }, { 0xfffffffe, -1 } };
 
     for (size_t i = 0; i < sizeof (ways) / sizeof (ways[0]); i++) {
@@ -444,7 +444,7 @@ static void test_no_response (void)
     world_destroy (w);
 }
 
-/* RFC 6: the flag, not the matchtag, says that a request has no response. */
+/* The flag says that a request wants no response, not the matchtag (RFC 6). */
 static void test_no_tag (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -607,7 +607,7 @@ static void test_client_gone (void)
     world_destroy (w);
 }
 
-/* A module whose queue is full takes only disconnects, as module/host.c does. */
+/* A module whose queue is full takes only disconnects, like a module of module/host.c. */
 static int full_send (void *arg, const idt_msg_t *msg)
 {
     struct fake *f = arg;
@@ -620,7 +620,7 @@ static int full_send (void *arg, const idt_msg_t *msg)
     return 0;
 }
 
-/* Clients connect, send requests to a module that takes none, and disconnect: the module gets nothing. */
+/* Clients connect, send requests to a module that takes none, and disconnect.  The module then gets no disconnect. */
 static void test_refused_client_gone (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -642,7 +642,7 @@ static void test_refused_client_gone (void)
     world_destroy (w);
 }
 
-/* A disconnect that is passed on makes each hop forget the requests that it ends. */
+/* A disconnect is passed on.  On its way each broker forgets the requests that it ends. */
 static void test_disconnect_passes (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -679,7 +679,7 @@ static void test_child_gone (void)
     world_destroy (w);
 }
 
-/* The broker's own services answer immediately; only their streams last. */
+/* The broker's own services answer immediately, so only streaming requests to them are remembered. */
 static void test_builtin (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -701,7 +701,7 @@ static void test_builtin (void)
     world_destroy (w);
 }
 
-/* After its final response a streaming request is not remembered. */
+/* A streaming request is no longer remembered after its final response. */
 static void test_streams_answered_once (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -722,7 +722,7 @@ static void test_streams_answered_once (void)
     world_destroy (w);
 }
 
-/* A client may put any routes into a request; the request still ends with its client. */
+/* A client may put any routes into a request.  When this client disconnects, the request still ends. */
 static void test_proxy (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -745,7 +745,7 @@ static void test_proxy (void)
     world_destroy (w);
 }
 
-/* A peer that serves itself gets no response from itself after its end. */
+/* If a client serves its own request and disconnects, it gets no response to that request. */
 static void test_self (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -799,14 +799,16 @@ static void test_limits (void)
 #define REQUESTERS 5
 #define MAX_TAG 20000
 
-/* The requesters: two clients, two requesters behind child 3, and one behind child 4 that use the same matchtags. */
+/* The requesters of the history: two clients, two requesters behind child 3, and one behind child 4.  All use the same
+ * matchtags.
+ */
 struct requester {
     const char *name;
     struct fake *via;
     bool direct;
     uint32_t tag;
     bool up;
-    uint8_t *asked; /* by tag: 0 no, 1 yes, 2 the requester has disconnected since */
+    uint8_t *asked; /* by matchtag: 0 not sent, 1 sent, 2 sent before the requester disconnected */
     uint8_t *answers;
 };
 
@@ -836,7 +838,7 @@ static struct requester *requester_of (struct history *h, const struct fake *via
     return NULL;
 }
 
-/* Each response is the first one to a request of a requester that is still connected. */
+/* Check that each response is the first one to its request, and that the requester is still connected. */
 static void check_answers (struct history *h, struct fake *via)
 {
     int kept = 0;
@@ -883,7 +885,7 @@ static void step_ask (struct history *h)
         ask_for (h->w, a->via, a->name, topic, nodeid, a->tag);
 }
 
-/* A peer with requests answers one of them; sometimes it keeps the request and answers again. */
+/* A peer that has got requests answers one of them.  Sometimes it keeps the request, and answers it again later. */
 static void step_reply (struct history *h)
 {
     struct world *w = h->w;
@@ -904,7 +906,7 @@ static void step_reply (struct history *h)
     f->got[i] = f->got[--f->count];
 }
 
-/* A peer disconnects: its requests, and those sent by requesters behind it, end. */
+/* A peer disconnects.  This ends its own requests, and the requests of requesters behind it. */
 static void step_leave (struct history *h)
 {
     struct world *w = h->w;
@@ -926,7 +928,7 @@ static void step_leave (struct history *h)
     fake_clear (f);
 }
 
-/* No requester reconnects under its old name. */
+/* A peer connects again, with another name. */
 static void step_return (struct history *h)
 {
     struct world *w = h->w;
@@ -1024,7 +1026,7 @@ static bool covers (struct world *w, struct fake *from, uint32_t rank)
     return rc;
 }
 
-/* Ranks 3 and 4 are below rank 1 of seven; ranks 1, 2 and all others are below rank 0. */
+/* Of seven ranks, 3 and 4 are below rank 1, and all others are below rank 0. */
 static void test_covers (void)
 {
     struct world *w = world_create (0, 100);

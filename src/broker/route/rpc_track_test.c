@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rpc_track_test.c - the table of unanswered requests, compared with a plain list that does the same slowly */
+/* rpc_track_test.c - the table of unanswered requests, compared with a plain list that gives the same results slowly */
 #include <errno.h>
 #include <string.h>
 
@@ -20,11 +20,12 @@ static idt_msg_t *make_request (unsigned requester, uint32_t tag, int flags)
         idt_msg_set_flag (msg, flags);
     idt_msg_route_clear (msg);
     idt_msg_route_push (msg, uuid);
-    idt_msg_route_push (msg, "ffffffff-0000-4000-8000-000000000000"); /* the child that all share */
+    idt_msg_route_push (
+        msg, "ffffffff-0000-4000-8000-000000000000"); /* route of the child through which all requests come */
     return msg;
 }
 
-static struct rpc_track_party child; /* all requests come through it */
+static struct rpc_track_party child; /* party of this child */
 
 static int add (struct rpc_track *p, unsigned requester, uint32_t tag, int flags, struct rpc_track_party *to)
 {
@@ -87,7 +88,9 @@ static void test_rules (void)
     rpc_track_destroy (NULL);
 }
 
-/* The work at the end of a peer is proportional to its own entries, as counted, not timed. */
+/* When a peer ends, the work is proportional to the number of its own entries.  The test counts the work, and does not
+ * measure time.
+ */
 static void test_ends (void)
 {
     struct rpc_track *p = rpc_track_create (100000);
@@ -127,7 +130,7 @@ static void test_ends (void)
 #define STEPS 60000
 
 struct model {
-    int open[REQUESTERS][TAGS][TARGETS]; /* how often the request is in the table */
+    int open[REQUESTERS][TAGS][TARGETS]; /* how often this request is in the table */
     size_t count;
     unsigned seed;
     size_t taken;
@@ -202,7 +205,7 @@ static void test_history (unsigned seed)
     rpc_track_destroy (p);
 }
 
-/* Entries that a callback adds are not taken in the same pass. */
+/* A callback of rpc_track_take () adds entries.  The same call does not take these. */
 static struct rpc_track *reentered;
 
 static void add_again (const idt_msg_t *request, struct rpc_track_party *to, void *arg)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* unanswered_test.c - each service answers, even if its response cannot be made
+/* unanswered_test.c - each service answers a request, even if it cannot make the response
  *
- * A broker with its modules runs in threads of this process.  JSON allocation number 'fail_at' (from 0) fails there.
- * Each request is sent with fail_at = 0, 1, 2, ... until no allocation fails.  It must be answered each time, with a
- * result or an error.
+ * A broker with its modules runs in threads of this process.  In these threads the JSON allocation with number
+ * 'fail_at' (counted from 0) fails.  Each request is sent with fail_at = 0, 1, 2, ... until no allocation has failed.
+ * It must be answered each time, with a result or with an error.
  */
 #include "config.h"
 
@@ -23,10 +23,10 @@
 #include "broker/broker_group.h"
 #include "test/tap.h"
 
-#define WAIT_MS 30000 /* for a response; far above what a busy machine needs */
-#define POINTS 3000   /* allocations of one request at most */
+#define WAIT_MS 30000 /* ms to wait for a response; far longer than a busy machine needs */
+#define POINTS 3000   /* largest number of allocations of one request */
 
-static atomic_long fail_at = -1; /* counts down; the call that finds 0 fails */
+static atomic_long fail_at = -1; /* each allocation counts it down; the one that finds 0 fails */
 static _Thread_local bool is_client;
 
 static void *json_alloc (size_t size)
@@ -83,7 +83,7 @@ static int remove_one (const char *path, const struct stat *st, int type, struct
     return remove (path);
 }
 
-/* Returns the errno of the response, 0 for success, -1 without a response. */
+/* Returns the errno of the response; 0: success; -1: no response. */
 static int ask (idt_t *h, const char *topic, const char *payload, int flags)
 {
     idt_future_t *f = idt_rpc (h, topic, payload, 0, flags);

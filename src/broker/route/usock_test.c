@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_test.c - clients on real sockets: good ones are served, bad ones lose their own connection only
+/* usock_test.c - clients on real sockets: good clients are served, and a bad client loses only its own connection
  *
- * One thread: the test writes to and reads from its ends of the sockets and runs the reactor in between.  Service
- * "echo" answers each request with the request's payload; "null" never answers.
+ * There is one thread.  The test writes to its ends of the sockets and reads from them, and runs the reactor in
+ * between. Service "echo" answers each request with the request's payload; service "null" never answers.
  */
 #include "config.h"
 
@@ -39,18 +39,20 @@ struct server {
     struct usock *local;
     struct peer echo, null;
     uint32_t rank;
-    const char *sockets; /* ranks with their own socket; NULL: 0 */
-    bool shares;         /* guests may connect; pools and timeouts are large */
+    const char *sockets; /* ranks that have their own socket (local.sockets); NULL: 0 */
+    bool shares;         /* guests may connect, and pools and timeouts are large */
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
-    int echo_at;           /* number of the last request to echo, among all */
-    int full;              /* requests that echo refuses for lack of room */
-    struct idt_cred cred;  /* of the last request */
+    int echo_at;           /* number that the last request to echo has among all requests */
+    int full;              /* number of requests that echo still has to refuse with EXFULL */
+    struct idt_cred cred;  /* credentials of the last request */
     const idt_msg_t *last; /* the last request to null */
 };
 
-/* Linked with --wrap for this function: the user that connects; 0: the real one. */
+/* The linker replaces getsockopt () by the function below (--wrap).  It reports this user as the user that connects; 0:
+ * the real user.
+ */
 static uid_t pretended;
 
 int __real_getsockopt (int fd, int level, int name, void *value, socklen_t *size);
@@ -159,7 +161,7 @@ static struct usock *listen_at (struct server *s, const char *path, idt_error_t 
     return l;
 }
 
-/* A broker with the given reactor, folder and shared state. */
+/* Make a broker that uses the given reactor, folder and shared state. */
 static void server_make (struct server *s)
 {
     idt_error_t err;
@@ -190,7 +192,7 @@ static void server_init (struct server *s)
     server_init_as (s, false);
 }
 
-/* Another broker of the same process. */
+/* Make another broker of the same process. */
 static void server_beside (struct server *s, const struct server *first, uint32_t rank, const char *sockets)
 {
     *s = (struct server){ .all = first->all, .reactor = first->reactor, .rank = rank, .sockets = sockets };
@@ -218,7 +220,7 @@ static void server_fini (struct server *s)
     rmdir (s->dir);
 }
 
-/* As the broker does it: handle input, then write output. */
+/* Run the server 'n' times as a broker does: handle input, then write output. */
 static void turn (struct server *s, int n)
 {
     while (n-- > 0) {
@@ -229,7 +231,7 @@ static void turn (struct server *s, int n)
     }
 }
 
-/* For steps that need time. */
+/* The same for a server that needs some time until its next step. */
 static void turn_slowly (struct server *s)
 {
     poll (NULL, 0, 1);
@@ -240,7 +242,7 @@ static void turn_slowly (struct server *s)
 
 struct end {
     int fd;
-    int welcome; /* -1: none */
+    int welcome; /* the byte that greets the connection; -1: none */
     struct msg_stream *stream;
     bool eof;
     uint32_t errnum; /* errno of the last response */
@@ -285,7 +287,7 @@ static void put (struct end *e, const char *topic, uint32_t tag, size_t size, in
     idt_msg_unref (msg);
 }
 
-/* The matchtag of the next response; 0: none came (the connection may have ended). */
+/* Get the matchtag of the next response; 0: no response has arrived, perhaps because the connection has ended. */
 static uint32_t get (struct end *e, struct server *s)
 {
     idt_msg_t *msg = NULL;
@@ -305,7 +307,7 @@ static uint32_t get (struct end *e, struct server *s)
     return tag;
 }
 
-/* For a response that needs time. */
+/* The same for a response that arrives after some time. */
 static uint32_t get_slowly (struct end *e, struct server *s)
 {
     uint32_t tag = 0;
@@ -329,7 +331,7 @@ static bool is_closed (struct end *e, struct server *s)
 
 /* --- tests ------------------------------------------------------------------------------------------------- */
 
-/* A request that names its user and roles. */
+/* Send a request that names its user and roles. */
 static void put_as (struct end *e, uint32_t tag, uint32_t roles)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -369,7 +371,7 @@ static void test_good (void)
     ok (access (s.path, F_OK) < 0, "the socket is removed when its server is destroyed");
 }
 
-/* The bytes of a frame with a request. */
+/* Write the bytes of a frame that contains a request. */
 static size_t make_frame (unsigned char *buf, size_t size, uint32_t tag)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -435,7 +437,7 @@ static void test_fairness (void)
     end_open (&greedy, &s);
     end_open (&modest, &s);
     for (uint32_t tag = 1; tag <= 3000; tag++)
-        put (&greedy, "null.x", tag % 2 ? tag : 0, 0, 0); /* RFC 6: a request with matchtag 0 has a response, too */
+        put (&greedy, "null.x", tag % 2 ? tag : 0, 0, 0); /* a request with matchtag 0 has a response, too (RFC 6) */
     msg_stream_flush (greedy.stream);
     put (&modest, "echo.x", 1, 0, 0);
     msg_stream_flush (modest.stream);
@@ -457,7 +459,7 @@ static void test_fairness (void)
     server_fini (&s);
 }
 
-/* Beside many clients whose requests wait. */
+/* An idle client sends a request while the requests of many other clients wait. */
 static void test_newcomer (void)
 {
     struct server s;
@@ -493,9 +495,11 @@ static void send_one (struct end *e, const char *topic)
     msg_stream_flush (e->stream);
 }
 
-#define CROWD 3 /* so few that one turn mostly serves them */
+#define CROWD 3 /* so few clients that one turn usually serves all of them */
 
-/* Each client of the crowd sends one request.  Returns whether one turn served all; only then they are in the round. */
+/* Each client of the crowd sends one request.  Returns whether one turn has served all.  Only then are they in the
+ * round.
+ */
 static bool crowd_is_served (struct server *s, struct end *crowd)
 {
     int before = s->requests;
@@ -505,7 +509,7 @@ static bool crowd_is_served (struct server *s, struct end *crowd)
     idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT);
     usock_turn (s->local);
     if (s->requests == before + CROWD) {
-        idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT); /* it has read all that they sent */
+        idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT); /* the server has read all that the crowd has sent */
         return true;
     }
     wait_until (s->requests == before + CROWD) turn (s, 1);
@@ -513,8 +517,8 @@ static bool crowd_is_served (struct server *s, struct end *crowd)
     return false;
 }
 
-/* Beside clients that send one request at a time: a client that was just served is in the round.  The reactor may see
- * the first or the last writer first.
+/* An idle client sends a request beside clients that send one request at a time.  A client that was just served is in
+ * the round.  The idle client may be the first or the last one that the reactor handles, so there is one of each.
  */
 static void test_newcomers_again (void)
 {
@@ -567,7 +571,8 @@ static void test_garbage (void)
             "a connection is closed if its frame is damaged: %s", damages[i].what);
         end_close (&e, &s);
     }
-    for (int i = 0; i < 8; i++) { /* the type in the header: at 20 bytes from the end, after magic and version */
+    for (int i = 0; i < 8;
+         i++) { /* the type is in the header, which ends 20 bytes from the end, after magic and version */
         static const unsigned char types[] = { 0, 3, 5, 7, 8, 15, 16, 255 };
 
         end_open (&e, &s);
@@ -637,7 +642,7 @@ static void test_deaf (void)
     server_fini (&s);
 }
 
-/* All the time more output waits for it than local.max-queue allows. */
+/* More output waits for a client than local.max-queue allows, but the client reads all the time. */
 static void test_slow_reader (void)
 {
     struct server s;
@@ -656,7 +661,7 @@ static void test_slow_reader (void)
     server_fini (&s);
 }
 
-/* An event is queued after the responses; if it does not fit it cannot become an error. */
+/* An event is queued after the responses.  If it does not fit, it cannot be replaced by an error. */
 static void test_no_room (void)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -688,8 +693,8 @@ static void test_no_room (void)
 
 /* --- pauses ------------------------------------------------------------------------------------------------ */
 
-/* A request that a service has no room for is repeated, and finally answered. */
-/* The router cannot make a response: the requester's connection ends after the current calls. */
+/* A service has no room for a request.  The request is sent to it again, and is answered in the end. */
+/* The router cannot make a response.  So the requester's connection ends, after the current calls have returned. */
 static void test_hung_up (void)
 {
     struct server s;
@@ -773,7 +778,7 @@ static void open_as (struct end *e, struct server *s, uid_t user)
     pretended = 0;
 }
 
-/* Whether a long message of a new connection of this user is read now. */
+/* Whether the server now reads a long message from a new connection of this user. */
 static bool is_read (struct server *s, struct end *e, uid_t user)
 {
     open_as (e, s, user);
@@ -781,7 +786,9 @@ static bool is_read (struct server *s, struct end *e, uid_t user)
     return get (e, s) == 1;
 }
 
-/* Of 1 MiB guests have half, and one guest as much as is free of it: two messages of 128 KiB, not three. */
+/* Of the pool of 1 MiB, all guests together have half, and one guest as much as is then free of this half.  So a guest
+ * can send two messages of 128 KiB, but not three.
+ */
 static void test_input_of_users (void)
 {
     struct server s;
@@ -805,7 +812,7 @@ static void test_input_of_users (void)
     server_fini (&s);
 }
 
-/* Request nine responses of 100,000 bytes and read none. */
+/* Request nine responses of 100,000 bytes and read none of them. */
 static void ask_much (struct server *s, struct end *e)
 {
     int before = s->requests;
@@ -820,7 +827,7 @@ static void ask_much (struct server *s, struct end *e)
     }
 }
 
-/* Of 2 MiB guests have half: unread output of one guest on two connections is added up. */
+/* Of the pool of 2 MiB, all guests together have half.  Unread output of one guest on two connections is added. */
 static void test_output_of_users (void)
 {
     struct server s;
@@ -869,7 +876,7 @@ static void test_many (void)
     server_fini (&s);
 }
 
-/* If the process may open few files, clients do not get all of them. */
+/* If the process may open few files, clients do not get all of these. */
 static void test_few_files (void)
 {
     struct rlimit old, low;
@@ -895,7 +902,9 @@ static void test_few_files (void)
     server_fini (&s);
 }
 
-/* The process has no free descriptor: the client gets an error, and the broker does not loop on a waiting client. */
+/* The process has no free descriptor.  A client that connects is refused, and does not wait; otherwise its pending
+ * connection would wake the broker all the time.
+ */
 static void test_descriptors (void)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -946,7 +955,7 @@ static void test_path (void)
 
     server_init (&s);
     struct usocks *all = s.all;
-    if (!(s.all = usocks_create (s.reactor))) /* of another process */
+    if (!(s.all = usocks_create (s.reactor))) /* a second object, like that of another process */
         bail_out ("no sockets");
     ok (!listen_at (&s, s.path, &err) && errno == EADDRINUSE && strstr (err.text, "another broker"),
         "a socket that another process serves is not taken over");
@@ -1020,7 +1029,7 @@ static void test_unread (void)
     server_fini (&s);
 }
 
-/* A client that serves disconnects: its requesters get an error. */
+/* If a client that serves requests disconnects, its requesters get an error. */
 static void test_service (void)
 {
     struct server s;
@@ -1064,7 +1073,7 @@ static void choose (struct end *e, uint32_t type, uint32_t rank)
     idt_msg_unref (msg);
 }
 
-/* The status of the response; -1: none comes. */
+/* The status of the rank that the client named; -1: no response arrives. */
 static int chosen (struct end *e, struct server *s)
 {
     idt_msg_t *msg = NULL;
@@ -1149,7 +1158,7 @@ static void test_ranks (void)
     server_fini (&s);
 }
 
-/* The limits of one rank and of the process. */
+/* A rank without a socket of its own has its own limit of clients. */
 static void test_full_rank (void)
 {
     struct server s, one;
@@ -1172,7 +1181,7 @@ static void test_full_rank (void)
     server_fini (&s);
 }
 
-/* A full rank does not keep clients from another rank at its socket. */
+/* If a rank has as many clients as it may have, other ranks are still reached at its socket. */
 static void test_full_first (void)
 {
     struct server s, one;
@@ -1208,7 +1217,9 @@ static void test_full_first (void)
     server_fini (&s);
 }
 
-/* Silent connections belong to no rank; one that begins with a long message belongs to the socket's rank. */
+/* Silent connections belong to no rank.  A connection that begins with a long message belongs to the rank of the
+ * socket.
+ */
 static void test_callers (void)
 {
     struct server s, one;
@@ -1248,7 +1259,7 @@ static void test_callers (void)
     server_fini (&s);
 }
 
-/* Keep what the log says about clients. */
+/* Keep a log line that is about clients. */
 static bool take_line (const char *line, void *arg)
 {
     if (strstr (line, "a client is "))
@@ -1261,7 +1272,7 @@ static bool is_open (const struct end *e)
     return poll (&(struct pollfd){ .fd = e->fd, .events = POLLIN }, 1, 0) == 0;
 }
 
-/* As many connections as the rank's limit send nothing at its socket, or only part of a message. */
+/* At the socket of a rank, as many connections as the rank may have clients send nothing or only part of a message. */
 static void test_many_callers (void)
 {
     struct server s, one;
@@ -1304,7 +1315,7 @@ static void test_many_callers (void)
     server_fini (&s);
 }
 
-/* All have sent part of a message: the oldest is closed. */
+/* All connections that have named no rank have sent part of a message.  For a further one the oldest is closed. */
 static void test_begun_callers (void)
 {
     struct server s, one;
@@ -1328,7 +1339,7 @@ static void test_begun_callers (void)
     server_fini (&s);
 }
 
-/* Of 60 files clients may have 30. */
+/* If the process may open 60 files, clients get 30 of these, and silent connections 15. */
 static void test_callers_and_files (void)
 {
     struct rlimit few, before;
@@ -1359,7 +1370,7 @@ static void test_callers_and_files (void)
     server_fini (&s);
 }
 
-/* The first rank starts again after its socket was closed or inherited. */
+/* The first rank is run again, after its socket was closed, or while another rank uses its socket. */
 static void test_first_again (void)
 {
     struct server s, one, two;
@@ -1401,7 +1412,7 @@ static void test_first_again (void)
     server_fini (&s);
 }
 
-/* The rank that owns the socket ends. */
+/* A rank ends, and another rank without a socket of its own is still reached at its socket. */
 static void test_inherited (void)
 {
     struct server s, one;

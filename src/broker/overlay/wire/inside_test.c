@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inside_test.c - lines inside a process: order, limits, ends, and random histories of all operations */
+/* inside_test.c - lines inside a process: order, limits, ends of lines, and random sequences of all operations */
 #include "config.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct inside_end end_of (int *count, size_t messages, size_t bytes)
     return (struct inside_end){ .messages = messages, .bytes = bytes, .touched = touched, .arg = count };
 }
 
-/* A message with a number. */
+/* Make a message that contains a number. */
 static idt_msg_t *make (uint32_t n)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -51,7 +51,7 @@ static int put_down (struct inside_port *port, const char *identity, uint32_t n)
     return rc;
 }
 
-/* The number of the next message; 0: no message; -1: the end. */
+/* Read the next input of a port.  Returns the number of the message; 0: there is no input; -1: the end of a line. */
 static int next_up (struct inside_port *port, struct inside_item *item)
 {
     int n;
@@ -135,7 +135,7 @@ static void test_end_below (void)
     inside_destroy (in);
 }
 
-/* A broker that tries again and again, at a port that reads nothing. */
+/* A broker opens and closes lines again and again, at a port that reads nothing. */
 static void test_unheard (void)
 {
     struct inside *in = inside_create ();
@@ -220,7 +220,7 @@ static void test_bounds (void)
     inside_destroy (in);
 }
 
-/* The receiver may change the message that it gets. */
+/* The receiver may change a message that it gets, without changing it for others. */
 static void test_copies (void)
 {
     struct inside *in = inside_create ();
@@ -256,8 +256,8 @@ static void test_copies (void)
 struct history {
     struct inside *in;
     struct inside_port *port;
-    int up;          /* notifications of the port without a read since */
-    int down[LINES]; /* the same for each line */
+    int up;          /* notifications of the port since it was last read */
+    int down[LINES]; /* notifications of each line since it was last read */
     struct inside_line *line[LINES];
     char identity[LINES][IDT_MSG_UUID_LEN + 1];
     int number[LINES];
@@ -285,7 +285,7 @@ static void h_open (struct history *h, int i)
     h->bad += asks && !inside_port_who (h->port, h->identity[i], &rank, &h->number[i]);
 }
 
-/* Read one message; it must be the next that its sender sent. */
+/* Read one message of the port.  It must be the next one that its sender has sent. */
 static void h_read_up (struct history *h)
 {
     struct inside_item item = { .rank = 0 };
