@@ -16,7 +16,7 @@
 #include "uuid.h"
 
 #define CLIENTS 4
-#define SESSIONS 12 /* sessions of all clients of the history, then of ghosts */
+#define SESSIONS 12 /* number of sessions: those of all clients of the history, then those of ghosts */
 #define GHOSTS 2
 #define IDS_MAX 500     /* ids of a session */
 #define FINALS_MAX 2500 /* final ids of the document */
@@ -44,7 +44,7 @@ struct history_client {
     struct idcomp *c;
     int session;
     int heard;                  /* number of entries of the order that the client has finalized */
-    int unheard;                /* how many entries of the order that it has not finalized are its own */
+    int unheard;                /* number of its own entries of the order that it has not finalized yet */
     char *pending[PENDING_MAX]; /* ranges that the client has taken and that are not ordered yet */
     int npending;
 };
@@ -54,7 +54,7 @@ struct history_world {
     char name[SESSIONS][IDCOMP_UUID_TEXT_MAX];
     int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as the session handed it out */
     int64_t made[SESSIONS];              /* number of ids that a session handed out */
-    int nsessions;                       /* clients so far, without ghosts */
+    int nsessions;                       /* number of clients so far, without ghosts */
     struct history_client client[CLIENTS];
     struct history_entry order[ORDER_MAX];
     int norder;

@@ -51,7 +51,7 @@ static inline size_t idsearch (const void *records, size_t n, int64_t key)
         if (idsearch_key (records, lo) <= key && key < idsearch_key (records, hi))
             break;
     }
-    for (size_t len = hi - lo; len > 1;) { /* key of lo <= key < key of lo + len */
+    for (size_t len = hi - lo; len > 1;) { /* invariant: key of lo <= key < key of lo + len */
         size_t half = len / 2;
         lo += idsearch_key (records, lo + half) <= key ? half : 0;
         len -= half;
@@ -206,7 +206,7 @@ void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity,
     struct idlink link = { owner->end, s->nclusters, reserve };
     struct idblock block = { s->limit, session, owner->nchain };
 
-    assert (owner->nchain < owner->room && s->nclusters < s->room_clusters); /* reserved before */
+    assert (owner->nchain < owner->room && s->nclusters < s->room_clusters); /* the caller has reserved both */
     assert (capacity > 0 && reserve <= capacity);
     owner->chain[owner->nchain++] = link;
     s->blocks[s->nclusters++] = block;

@@ -206,7 +206,7 @@ static inline int64_t get_number (struct stored_reader *r)
 {
     double d = get_double (r);
 
-    if (!(d >= 0 && d <= NUMBER_MAX)) /* catches NaN */
+    if (!(d >= 0 && d <= NUMBER_MAX)) /* written so that NaN is refused, too */
         return -1;
     int64_t number = d;
     return d == (double)number ? number : -1;

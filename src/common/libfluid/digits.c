@@ -57,7 +57,7 @@ static inline size_t head_digits (size_t count)
 /* The first word of 'count' digits, with zeros in front so that it has eight digits. */
 static inline uint64_t get_head (const char *text, size_t count)
 {
-    unsigned bits = 4 * head_digits (count); /* half of the number of bits: a shift by 64 bits at a time is undefined */
+    unsigned bits = 4 * head_digits (count); /* half of the bits to shift, because one shift by 64 would be undefined */
 
     return get_word (text) << (64 - 2 * bits) | ALL ('0') >> bits >> bits;
 }

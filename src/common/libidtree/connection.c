@@ -25,7 +25,7 @@
 
 #define OPEN_TIMEOUT_MS 30000.
 #define HELD_MAX (1U << 20) /* limit of messages that are kept for the next connection */
-#define MAX_WAIT_MS 1e12    /* decades; less than the maximum of a time_t */
+#define MAX_WAIT_MS 1e12    /* some decades, which any time_t can hold */
 
 /* How long an interruptible call sleeps before it calls the interrupt callback again. It cannot sleep longer, because
  * an event that changes the callback's result may not wake it: another thread may cause the event, or a signal between
@@ -37,7 +37,7 @@ struct connection {
     const struct connection_ops *ops;
     void *arg;
 
-    int fd; /* -1: not connected */
+    int fd; /* the connection's descriptor; -1: not connected */
     struct msg_stream *stream;
 
     int flags; /* enum idt_open_flag */

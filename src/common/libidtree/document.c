@@ -45,10 +45,10 @@ struct idt_document {
     char topic[sizeof (DOCWIRE_EVENT_PREFIX) + IDT_DOCUMENT_NAME_MAX];
 
     bool subscribed;            /* whether the handle is subscribed to 'topic' */
-    idt_future_t *subscription; /* requests in progress; NULL: none */
+    idt_future_t *subscription; /* these three are requests in progress; NULL: none */
     idt_future_t *fetch;
     idt_future_t *submit;
-    idt_watcher_t *prepare; /* calls work () */
+    idt_watcher_t *prepare; /* calls work () before the reactor sleeps */
     idt_watcher_t *pause;   /* while it is started, no request is sent */
     bool paused;
     double pause_ms; /* length of the pause after the next failure */

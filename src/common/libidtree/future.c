@@ -314,7 +314,7 @@ int idt_future_errnum (const idt_future_t *f)
 
 const char *idt_future_error (const idt_future_t *f)
 {
-    int saved_errno = errno; /* a response may have no text */
+    int saved_errno = errno; /* idt_msg_string () sets errno if a response has no text */
     const char *text = f->response ? idt_msg_string (f->response) : NULL;
 
     errno = saved_errno;

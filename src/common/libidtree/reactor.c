@@ -40,7 +40,7 @@ enum kind {
 };
 
 struct alarm {
-    uint64_t at_us; /* CLOCK_BOOTTIME */
+    uint64_t at_us; /* a time of CLOCK_BOOTTIME */
     size_t place;   /* place in the heap; 0: the alarm is not set */
 };
 
@@ -72,7 +72,7 @@ struct idt_watcher {
     idt_watcher_f cb;
     void *arg;
     bool background;
-    bool held;                      /* it fired while its view was paused */
+    bool held;                      /* the watcher fired while its view was paused */
     TAILQ_ENTRY (idt_watcher) link; /* in the list 'held' */
     double after_s;                 /* these two are for timers */
     double repeat_s;

@@ -26,7 +26,7 @@
 struct registration {
     idt_msg_t *request;
     idt_future_t *f;     /* the unanswered request; NULL: the registration is complete */
-    unsigned connection; /* number of the connection over which it was requested; 0: not requested */
+    unsigned connection; /* number of the connection over which the registration was requested; 0: not requested */
     TAILQ_ENTRY (registration) link;
 };
 

@@ -24,7 +24,7 @@
 #define ROOM_FIRST 128
 #define ROOM_KEPT 4096 /* nodes; a larger array is freed before the next text */
 #define NONE UINT32_MAX
-#define NEAR_MAX 20 /* a longer token is not shown in an error message; bytes */
+#define NEAR_MAX 20 /* bytes; an error message does not show a longer token */
 #define FINITE 300  /* a real without exponent and with at most so many digits is finite */
 #define ONES UINT64_C (0x0101010101010101)
 #define DIGITS_MAX 800 /* significant digits of a real; of further digits it matters only whether one is not 0 */

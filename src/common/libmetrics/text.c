@@ -206,7 +206,7 @@ static const json_t *find (const struct metrics_source *source, enum metrics_mer
 /* --- samples ------------------------------------------------------------------------------------------ */
 
 struct label {
-    const char *name, *value; /* name NULL: no label */
+    const char *name, *value; /* 'name' is NULL: no label */
 };
 
 /* Print a text of unknown origin. Characters that would end the text are escaped; a newline becomes a blank. */

@@ -19,8 +19,8 @@
 /* --- the pool ------------------------------------------------------------------------------- */
 
 struct msg_pool {
-    size_t users; /* atomic: blocks in use, and the owner */
-    bool busy;    /* atomic: a thread uses the members below */
+    size_t users; /* number of blocks in use, plus 1 for the owner; atomic */
+    bool busy;    /* a thread uses the members below; atomic */
     size_t bytes; /* bytes of the unused blocks that are kept */
     void *first;  /* list of the unused blocks; each begins with the address of the next */
 };

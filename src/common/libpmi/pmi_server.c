@@ -38,7 +38,7 @@ struct pmi_server {
 };
 
 struct pmi_value {
-    int rank; /* the rank that put it; -1: the server */
+    int rank; /* the rank that put the value; -1: the server */
     char value[];
 };
 

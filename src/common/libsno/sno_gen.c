@@ -59,7 +59,7 @@ struct sno_gen {
     void *overflow_arg;
     pthread_mutex_t overflow_lock; /* held while the callback runs; guards the members below */
     bool overflowing;
-    uint64_t overflow_began, overflow_told; /* units */
+    uint64_t overflow_began, overflow_told; /* the units in which the overflow began and was last reported */
 };
 
 /* The result of an attempt. */

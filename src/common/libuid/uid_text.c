@@ -106,7 +106,7 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        char chars[16]; /* 'text' may be too small for 16 characters: the last ones are of 32 bits of padding */
+        char chars[16]; /* 'text' may be too small for 16 characters, the last of which are padding */
         lex64_encode16 (bits >> 16, bits << 32, ZERO, chars);
         memcpy (text, chars, UID_LOCAL_TEXT_LEN);
         text[UID_LOCAL_TEXT_LEN] = '\0';

@@ -136,7 +136,7 @@ void private_unlock (int fd, const char *dir, const char *name)
     int saved_errno = errno;
 
     if (path_of_lock (dir, name, path, NULL) == 0 && is_at (fd, path))
-        unlink (path); /* still locked, so that no other process has its own file at the path yet */
+        unlink (path); /* the lock is still held, so that no other process has its own file at the path yet */
     close (fd);
     errno = saved_errno;
 }

@@ -17,7 +17,7 @@
 /* --- UTF-8 ------------------------------------------------------------------------------------------------------ */
 
 #define CONTROL_END 0x20 /* end of the C0 controls */
-#define C1_BEGIN 0x7f    /* DEL and the C1 controls */
+#define C1_BEGIN 0x7f    /* first of DEL and the C1 controls */
 #define C1_END 0xa0
 
 /* Read the character at 's' into '*c'. Returns its size; 0 if it is not well-formed or not complete. */

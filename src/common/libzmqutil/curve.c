@@ -27,8 +27,8 @@
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define MAX_FRAMES 9 /* frames of a request */
 #define DOMAIN_SIZE 64
-#define FILE_MAX 4096 /* bytes of a file */
-#define KEY_TEXT 41   /* a key in Z85 with its NUL */
+#define FILE_MAX 4096 /* maximum bytes of a certificate's file */
+#define KEY_TEXT 41   /* bytes of a key in Z85 with its NUL */
 
 /* --- the ZAP handler ----------------------------------------------------------------------------- */
 

@@ -34,8 +34,8 @@ struct flow_group {
     LIST_ENTRY (flow_group) link;
     uint64_t key;
     uint32_t nflows;
-    uint32_t listed;  /* flows of the group that are listed */
-    uint32_t waiting; /* listed flows that have items */
+    uint32_t listed;  /* number of listed flows of the group */
+    uint32_t waiting; /* number of listed flows of the group that have items */
     struct budget account;
 };
 
@@ -46,7 +46,7 @@ struct flow {
     struct flow_group *group; /* NULL: the flow has no group */
     struct budget account;    /* used if the flow has no group */
     STAILQ_HEAD (, item) items;
-    TAILQ_ENTRY (flow) link; /* in its list */
+    TAILQ_ENTRY (flow) link; /* link in the flow's list */
     size_t nitems;
     unsigned forced; /* number of forced items */
     bool ready;
