@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* forward.c - requests that a node cannot serve: combined into one, sent to the parent, and its answer dealt out
+/* forward.c - requests that a node cannot serve: they are combined and sent to the parent, and the ids of the answer
+ * are dealt out
  *
  * One combined request is under way at a time for all waiting requests. While a long one is under way, newcomers
- * (requesters that ask for few ids and have nothing under way) are sent in a second one beside it, so they do not wait
- * for the ids of others. Both ask for ids above all that were answered here, and no requester is in both. So each
- * requester gets its ids in order, and later requests get higher ids, in any order of the two answers.
+ * (requesters that ask for few ids and have nothing under way) are sent in a second combined request beside it, so that
+ * they do not wait for the ids of others. Both combined requests ask for ids above all ids that were answered here, and
+ * no requester is in both. So each requester gets its ids in order, and later requests get higher ids, in whatever
+ * order the two answers arrive.
  *
- * Each request that is part of a forward has 'asked' > 0 and is in the forward's list; the answer is dealt out in the
- * order of the list. A request that is answered meanwhile keeps its place in the list until the forward ends.
+ * Each request that is part of a forward has 'asked' > 0 and is in the forward's list. The ids of the answer are dealt
+ * out in the order of the list. A request that is answered meanwhile keeps its place in the list until the forward
+ * ends.
  *
- * A third combined request is used by an owner rank that has too much to make: it carries requests of children, and the
- * rank makes ids for others meanwhile. A requester with something in it gets no other ids before that is complete.
+ * An owner rank that has too much to make uses a third combined request. It carries requests of children, and the rank
+ * makes ids for others meanwhile. A requester that has requests in it gets no other ids before these are complete.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,11 +24,11 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define FIRST_RETRY_US 20000 /* after a forward that failed; doubles up to LAST_RETRY_US */
+#define FIRST_RETRY_US 20000 /* pause after a failed forward; doubles up to LAST_RETRY_US */
 #define LAST_RETRY_US 500000
 #define LEAST_PATIENCE_US \
-    100000 /* least wait for an answer; longer: 8 round trips (borrower), twice the time to make the ids here (owner) */
-#define UP_TURN (16 * WAITING_TURN) /* ids of a client in each round trip, which they hardly prolong */
+    100000 /* least wait for an answer; a borrower waits 8 round trips, an owner twice the time to make the ids here */
+#define UP_TURN (16 * WAITING_TURN) /* ids that a client gets in each round trip; so few hardly prolong it */
 
 /* --- up -------------------------------------------------------------------------------------- */
 
@@ -125,8 +128,9 @@ static bool mark (struct node *n, uint64_t now_us, const struct requester *a)
     return true;
 }
 
-/* The same for a newcomer: a quarter of a forward, which is what one millisecond reserves for newcomers, or its first
- * request.
+/* Add a newcomer's requests to the forward of newcomers, up to a quarter of it, but at least the first request. The
+ * forward of newcomers has at most FOR_NEWCOMERS ids, as many as one millisecond reserves for newcomers. Returns false
+ * if a request does not fit.
  */
 static bool mark_newcomer (struct node *n, uint64_t now_us, const struct requester *a)
 {
@@ -145,7 +149,8 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct request
     return true;
 }
 
-/* Fill a forward by turns, up to the largest count of one request. A requester that did not fit is first the next time.
+/* Fill a forward by turns, up to the largest count of one request. A requester whose request did not fit is first in
+ * the next forward.
  */
 static void combine (struct node *n, uint64_t now_us, struct forward *f,
                      bool (*mark_requester) (struct node *n, uint64_t now_us, const struct requester *a))
@@ -186,7 +191,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     if (f->traced)
         report_traced (n, f);
     n->stats.forwards++;
-    n->stats.combined--; /* the first one was not added to another */
+    n->stats.combined--; /* the first request was not combined with an earlier one */
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
         end (n, f);
         retry_later (f, now_us);
@@ -228,7 +233,7 @@ void node_forward_abandon (struct node *n)
     if (!node_forward_is_busy (n) && !n->up.spilled.busy)
         return;
     n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy + n->up.spilled.busy;
-    n->waiting.has_newcomers = true; /* there may be some */
+    n->waiting.has_newcomers = true; /* newcomers may wait */
     node_forward_end (n);
     if (n->parent_up)
         n->ops->cancel (n->arg);
@@ -255,7 +260,8 @@ void node_forward_give_up (struct node *n, uint64_t now_us)
     node_forward_abandon (n);
 }
 
-/* Whether a forward is under way although all its requests were answered or canceled, as its answer may have been lost.
+/* Whether a forward is under way although all its requests were answered or canceled. The answer to such a forward may
+ * have been lost.
  */
 static bool is_unwanted (const struct forward *f)
 {
@@ -267,8 +273,8 @@ static bool is_unwanted (const struct forward *f)
     return f->busy;
 }
 
-/* A cancel message ends both forwards at the parent, so it is not sent for a few newcomers: a client that comes and
- * goes must not delay all others.
+/* A cancel message ends both forwards at the parent. So it is not sent for a few newcomers, because a client that comes
+ * and goes must not delay all others.
  */
 void node_forward_review (struct node *n)
 {
@@ -299,8 +305,9 @@ uint64_t node_forward_left_here (const struct node *n)
     return n->waiting.missing - (n->up.spilled.busy ? n->up.spilled.count : 0);
 }
 
-/* Pass on all requests of a child, or nothing if they do not fit or fewer than 'keep' ids would be left to make here
- * (rule P_KEEP of doc/model). A newcomer's few ids are made sooner here. Returns how many requests were added.
+/* Pass on all requests of a child. Nothing is passed on if they do not fit, or if fewer than 'keep' ids would be left
+ * to make here (rule P_KEEP of doc/model). A newcomer's request is not passed on, because its few ids are made sooner
+ * here. Returns how many requests were added.
  */
 static size_t mark_spilled (struct node *n, const struct requester *a, uint64_t keep)
 {
@@ -315,7 +322,7 @@ static size_t mark_spilled (struct node *n, const struct requester *a, uint64_t 
     return a->length;
 }
 
-/* Begin with the requesters whose turn is last. */
+/* Fill the forward of passed-on requests. Begin with the requesters whose turn is last. */
 static size_t combine_spilled (struct node *n, uint64_t keep)
 {
     const struct requester *a;
@@ -371,7 +378,7 @@ void node_forward_take_back (struct node *n, uint64_t now_us)
         n->ops->cancel (n->arg);
 }
 
-/* Compare with the time that all ids would have taken here: if passing on was slower, delay the next one. */
+/* If passing on took longer than making all waiting ids here would have taken, delay the next attempt. */
 static void judge_spill (struct node *n, uint64_t now_us)
 {
     struct forward *f = &n->up.spilled;
@@ -384,7 +391,7 @@ static void judge_spill (struct node *n, uint64_t now_us)
 
 /* --- down ------------------------------------------------------------------------------------ */
 
-/* NULL: no forward waits for this tag. */
+/* The forward under way with this tag, or NULL. */
 static struct forward *find_forward (struct node *n, uint32_t tag)
 {
     if (n->up.all.busy && tag == n->up.all.tag)
@@ -417,7 +424,8 @@ struct dealer {
     uint32_t used;
 };
 
-/* Give 'p' its ids of the answer. Returns false if memory is short: then its ids are lost, but the position advances.
+/* Give 'p' its ids of the answer. If memory is short, the ids are lost, the position advances all the same, and the
+ * function returns false.
  */
 static bool deal (struct node *n, struct dealer *d, struct pending *p)
 {
@@ -479,7 +487,7 @@ static void note_trip (struct node *n, uint64_t now_us, const struct forward *f)
     n->up.trip_us = n->up.trip_us > 0 ? (7 * n->up.trip_us + us) / 8 : us;
 }
 
-/* A forward failed. Requests that an owner passed on are made here instead, for any error. */
+/* Handle the failure of a forward. The ids that an owner passed on are made here instead, whatever the error is. */
 static void miss (struct node *n, uint64_t now_us, struct forward *f, int errnum, const char *text)
 {
     n->stats.forwards_lost++;

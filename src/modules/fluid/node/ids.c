@@ -3,14 +3,15 @@
 
 /* ids.c - a node's requests for ids: accepted, served here, failed
  *
- * Each id that is answered is above all before it ('last_id'), so each requester sees increasing ids, and its first
- * request is complete first. To keep this, the node's generator is advanced past ids that came from the parent,
- * forwarded requests carry 'last_id', and an answer of the parent is not used after the node has made further ids.
+ * Each id that is answered is above all ids that were answered before ('last_id'). So each requester sees increasing
+ * ids, and its first request is complete first. For this purpose the node's generator is advanced past ids that came
+ * from the parent, forwarded requests carry 'last_id', and an answer of the parent is not used after the node has made
+ * further ids.
  *
  * A request that cannot be served immediately waits until it is complete. Requesters take turns of one millisecond's
- * ids each. The last few ids of a millisecond are reserved for newcomers that ask for at most as many and would have
- * the next turn: they need not wait for the next millisecond. While the node cannot generate, waiting requests are
- * forwarded (forward.c).
+ * ids each. The last few ids of a millisecond are reserved for newcomers, so that these need not wait for the next
+ * millisecond. A newcomer asks for at most that many ids, and would have the next turn. While the node cannot generate,
+ * waiting requests are forwarded (forward.c).
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define MAX_BROKERS_WAITING 65536 /* at which a broker's are refused; a child has one or two */
+#define MAX_BROKERS_WAITING 65536 /* if so many requests wait, a broker is refused; each child has one or two */
 #define OVERLOAD "more ids are requested than this rank makes in fluid.max-backlog: ask again later, or another rank"
 
 /* --- generating ------------------------------------------------------------------------------ */
@@ -27,7 +28,7 @@
  */
 static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *first)
 {
-    if (t_ms < n->cursor_ms) /* 'gen' checks that, but a lane that was not used since does not */
+    if (t_ms < n->cursor_ms) /* 'gen' refuses such a time, but a lane that was not used since does not */
         return 0;
     int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* rule S_ASIDE */
     if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
@@ -42,7 +43,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
 }
 
 /* Whether the order of ids allows a request to be served at '*now_ms'. For a child the clock steps forward to 'after'.
- * A client's 'after' never moves it, because a client may name any id; and the root's clock is never moved.
+ * A client's 'after' never moves the clock, because a client may name any id. The root's clock is never moved.
  */
 static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t after, uint64_t *now_ms)
 {
@@ -56,7 +57,8 @@ static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t 
     return node_may_generate (n, now_us, now_ms) && ms <= *now_ms;
 }
 
-/* The first millisecond that a waiting request may use. One that passed while it waited is allowed. */
+/* The first millisecond that a waiting request may use. A millisecond that passed while the request waited is allowed.
+ */
 static uint64_t first_ms (struct node *n, const struct pending *p)
 {
     uint64_t ms = max_u64 (node_floor_ms (n, p->after), p->arrival_ms);
@@ -64,7 +66,7 @@ static uint64_t first_ms (struct node *n, const struct pending *p)
     return max_u64 (ms, max_u64 (n->cur.range.lo_ms, n->cursor_ms));
 }
 
-/* How many ids of a millisecond are left: in the granules that are not subleased, above the last id. */
+/* How many ids of a millisecond are left above the last id. Granules that are subleased do not count; the lanes do. */
 static uint32_t left_of (struct node *n, uint64_t ms)
 {
     struct fluid_fields last = fluid_split (n->last_id);
@@ -78,8 +80,9 @@ static uint32_t left_of (struct node *n, uint64_t ms)
            + lanes_left (&n->more, ms);
 }
 
-/* How many ids of the current millisecond a waiting request may get: all, if it is the only one of its requester and
- * they complete it. Otherwise a sixteenth is reserved for newcomers.
+/* How many ids of the current millisecond a waiting request may get. If it is the only request of its requester, and
+ * the ids that are left complete it, it gets all that it lacks. Otherwise a sixteenth of the millisecond is reserved
+ * for newcomers.
  */
 static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending *p)
 {
@@ -101,7 +104,7 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
         uint32_t end = want - got < left ? want : got + left, k;
         fluid_t first;
 
-        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run, up to what is subleased */
+        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run ends at subleased numbers */
             if (waiting_add_run (&n->waiting, p, first, k) < 0)
                 return got;
             got += k;
@@ -162,8 +165,9 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 
 /* --- far ahead ------------------------------------------------------------------------------- */
 
-/* Whether 'after' is so far ahead of the time here that the request is refused. A client may name any id. A broker has
- * seen the id, and no id is more than two leases ahead of the root's time: a crash of rank 0 adds that much at most.
+/* Whether 'after' is so far ahead of the time here that the request is refused. A client may name any id. A broker
+ * names an id that was made, and no id is more than two leases ahead of the root's time, because a crash of rank 0 adds
+ * at most that much.
  */
 static bool is_far (struct node *n, uint64_t now_us, bool from_broker, fluid_t after)
 {
@@ -192,8 +196,8 @@ static void judge (struct node *n, uint64_t now_us)
 
 /* --- deadlines ------------------------------------------------------------------------------- */
 
-/* Fail requests that waited too long: forward_timeout_ms if no rank serves them; max_backlog_ms more if ids are made
- * here, because they also wait for their turn.
+/* Fail requests that waited too long. The limit is forward_timeout_ms if no rank serves them. If ids are made here, it
+ * is max_backlog_ms more, because requests also wait for their turn.
  */
 static void expire (struct node *n, uint64_t now_us, bool active)
 {
@@ -224,8 +228,9 @@ void node_ids_stop (struct node *n)
     fail_all (n, EHOSTUNREACH, "the fluid service of this broker is stopping");
 }
 
-/* Whether a borrower forwards all that waits, because it is too much for its sublease, and so makes no ids until the
- * answer arrives (rule O_WAIT). If no waiting request may be forwarded now, all is made here.
+/* If the waiting requests are too much for a borrower's sublease, forward all of them. Returns whether the answer to a
+ * forward is under way; until it arrives, the borrower makes no ids (rule O_WAIT). If no waiting request may be
+ * forwarded now, all ids are made here.
  */
 static bool is_for_above (struct node *n, uint64_t now_us)
 {
@@ -272,7 +277,8 @@ static const char *requester_of (const struct node_request *req)
     return req->asker ? req->asker : "";
 }
 
-/* A broker has up to two forwards under way and keeps their ids in order by 'after', so they are separate requesters.
+/* A broker has up to two forwards under way, and keeps their ids in order by 'after'. So they count as separate
+ * requesters.
  */
 static enum requester_kind kind_of (const struct node_request *req)
 {
@@ -306,8 +312,8 @@ static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_re
     return reserve (n, now_ms, req->count, first);
 }
 
-/* Whether a request's turns would take longer than max_backlog_ms. The ids that all requests miss are an upper bound,
- * and are checked first.
+/* Whether a request's turns would take longer than max_backlog_ms. The ids that all waiting requests lack are an upper
+ * bound, so they are checked first.
  */
 static bool takes_too_long (const struct node *n, const struct node_request *req)
 {
@@ -317,8 +323,8 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
            && waiting_ahead (&n->waiting, requester_of (req), kind_of (req), req->count) > max;
 }
 
-/* Whether a requester has as many waiting requests as slots are free; so a newcomer always finds one. All users except
- * the owner share half of the slots.
+/* Whether a requester has as many waiting requests as slots are free. So a newcomer always finds a free slot. All users
+ * except the owner share half of the slots.
  */
 static bool has_too_many (const struct node *n, const struct node_request *req)
 {
@@ -328,7 +334,7 @@ static bool has_too_many (const struct node *n, const struct node_request *req)
     return own + n->waiting.length >= max || (req->others && own + n->waiting.others >= (max + 1) / 2);
 }
 
-/* Why a request may not wait; NULL: it may. */
+/* The reason why a request may not wait, or NULL if it may. */
 static const char *overload (struct node *n, uint64_t now_us, const struct node_request *req)
 {
     if (is_far (n, now_us, req->from_broker, req->after))

@@ -12,7 +12,7 @@
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/lanes.h"
 
-/* Begin to use a lane's generator. No id of 'last_ms' was made with it. */
+/* Begin to use the generator of a lane. No id of 'last_ms' may have been made with that generator. */
 static void use_lane (struct lanes *l, uint32_t lane)
 {
     struct fluid_gen_config config = { .generator = lanes_generator (l, lane),
@@ -55,7 +55,7 @@ void lanes_follow (struct lanes *l, fluid_t id)
     lanes_advance (l, f.timestamp_ms + (f.generator >= l->first));
 }
 
-/* Whether 'now_ms' begins a new millisecond inside the range. Outside it nothing may change, as with a single
+/* Whether 'now_ms' begins a new millisecond inside the range. Outside the range nothing may change, as with a single
  * generator.
  */
 static bool may_step (const struct lanes *l, uint64_t now_ms)

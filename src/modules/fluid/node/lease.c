@@ -3,8 +3,8 @@
 
 /* lease.c - a node's leases, and lease requests of its children
  *
- * The node sends its own request to its lessor together with its children's (lease_relay.h). A node with children lets
- * its own renewal wait for theirs. Other modules of the broker get subleases of time.
+ * The node sends its own lease request together with those of its children (lease_relay.h). A node with children delays
+ * its own renewal until they renew. Other modules of the broker get subleases of time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +59,9 @@ void node_lessor_hear_jumps (struct node *n)
     n->lessor.heard.jumped_us = jumped_us;
 }
 
-/* The ranges of this rank came from the same wrong table, so it makes no further id of them. */
+/* The authority is fenced, because brokers hold leases that its table does not have. The ranges of this rank came from
+ * the same table, so this rank makes no further ids of them.
+ */
 static void node_lease_fence (struct node *n)
 {
     struct lease_back rest;
@@ -100,7 +102,7 @@ static uint64_t lease_us (const struct node *n)
     return n->config.lease_ms * 1000;
 }
 
-/* Accept a granted range: the range in use may now be longer, or invalid. */
+/* Accept a granted range. The range in use may have become longer or invalid, so it is looked up again. */
 static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
 {
     node_look_anew (n);
@@ -128,8 +130,8 @@ void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t rec
 
 /* --- wanted ------------------------------------------------------------------------------ */
 
-/* When this node's own request must be sent if no child's request is sent before. A node with children waits for
- * theirs, which arrive a hop later, unless it has less than half a lease left.
+/* When this node's own request must be sent if no child's request is sent before. A node with children waits for their
+ * requests, which arrive a hop later, unless the node has less than half a lease left.
  */
 static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
@@ -146,7 +148,7 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
-/* When the next request is due, this node's or a child's. Requests to the authority need no pace. */
+/* When the next request is due, of this node or of a child. Requests to the authority need no pauses in between. */
 static uint64_t due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t due_us = min_u64 (n->relay.due_us, own_due (n, now_us, now_ms));
@@ -217,7 +219,7 @@ static void note_epoch (struct node *n, const struct lease_answer *answer)
     }
 }
 
-/* The root decides how long ranges may be used, because the watermark waits for so long (watermark.h). */
+/* The root decides how long ranges may be used, because the watermark waits for that long (watermark.h). */
 static void note_lease (struct node *n, const struct lease_answer *answer)
 {
     if (answer->lease_ms == 0)
@@ -229,7 +231,7 @@ static void note_lease (struct node *n, const struct lease_answer *answer)
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
-    if (!answer->has_time || n->asked.sent[tag % NSENT].tag != tag) /* 16 requests were sent since */
+    if (!answer->has_time || n->asked.sent[tag % NSENT].tag != tag) /* 16 later requests were sent */
         return;
     node_time (n, now_us,
                &(struct idt_clock_sample){ .sent_us = n->asked.sent[tag % NSENT].us,

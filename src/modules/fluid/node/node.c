@@ -3,12 +3,12 @@
 
 /* node.c - one rank of the id service
  *
- * The main rule: forward if generation is impossible. node_may_generate () decides that at each reservation, by
- * the time and the held range. ids.c handles requests for ids, lease.c handles leases; this file connects them. Each
- * entry point ends in node_tick (), which does everything that has become possible or due.
+ * The main rule is: forward if generation is impossible. node_may_generate () decides at each reservation whether it is
+ * possible, by the time and the held range. ids.c handles requests for ids, lease.c handles leases; this file connects
+ * them. Each entry point ends in node_tick (), which does everything that has become possible or due.
  *
- * Rules that make ids unique (doc/model/README.md explains them, and shows for each which promise breaks without it),
- * and where they are kept:
+ * These rules make ids unique. After the rules stands where they are kept. doc/model/README.md explains each rule, and
+ * shows which promise breaks without it.
  *
  *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE,
  *   RETURN_INSIDE, STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
@@ -18,7 +18,7 @@
  *   CLOSE_FIRST              lessee_close (), which node_stop () calls after it closed the generator
  *   ONE_ROOT                 libsqlite/database.c
  *
- * Rules that ensure that each request is served in the end:
+ * These rules make sure that each request is served in the end:
  *
  *   FORWARD, RESEND, RETRY, SEND_THE_REST, ABANDON   ids.c and forward.c
  *   REPEAT_WANT                                      lessee_ask ()
@@ -65,12 +65,12 @@ static void note_state (struct node *n, uint64_t now_us)
     if (state != n->state)
         node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->gen.generator, node_state_name (state));
     n->state = state;
-    if (n->cur.range.hi_ms > 0) { /* to notice its end */
+    if (n->cur.range.hi_ms > 0) { /* to notice the end of the range */
         node_wake_ms (n, now_us, n->cur.range.hi_ms);
         node_wake (n, n->cur.until_us);
     }
     for (unsigned i = 0; state == NODE_FENCED && i < n->lessee.nranges; i++)
-        if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice its begin */
+        if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the range */
             node_wake_ms (n, now_us, n->lessee.range[i].lo_ms);
 }
 
@@ -205,7 +205,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Whether the format has a generator for each lane of each rank. */
+/* Whether max_generators suffices for all lanes of all ranks. */
 static bool has_lanes (const struct node_config *c)
 {
     return c->lanes <= 1 || (c->rank < c->size && (uint64_t)c->lanes * c->size <= c->max_generators);
@@ -266,8 +266,8 @@ struct node *node_create (const struct node_config *config, const struct node_op
 }
 
 /* If the authority has taken over the table of leases, the node continues in the unused part of its last range. That
- * may be below the end of the subleases to modules: those are for ids of another kind, and the next one begins at that
- * end.
+ * part may begin below the end of the subleases of time to modules. This is harmless, because such subleases are for
+ * ids of another kind, and the next one begins at that end.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 {
@@ -349,15 +349,15 @@ static const char magic[8] = "fluid/7";
 
 struct node_handover {
     char magic[8];
-    size_t size; /* of this struct: the next load may have another version */
+    size_t size; /* size of this struct, because the next load may have another version */
     fluid_t last_id;
     struct clock clock;
     bool has_epoch;
     int64_t epoch_ms;
-    uint64_t end_ms;    /* the node made no id at or above it, but clients of a spoilt page may have, */
+    uint64_t end_ms;    /* the node made no id at or above this time, but clients of a spoilt page may have made some */
     uint64_t spoilt_ms; /* below this time */
     struct range lent;  /* the last sublease of time */
-    uint64_t floor_ms;  /* the lender's */
+    uint64_t floor_ms;  /* of the lender */
     size_t table_size;
     /* followed by the lender's table, then by the owner's data */
 };

@@ -4,14 +4,14 @@
 /* node.h - one rank of the id service: generates ids, forwards requests, holds leases
  *
  * The node is a core: it has no clock, socket, disk or thread. Its owner passes in the time, the messages that arrive,
- * and whether the parent is connected; the node acts by calling the functions of 'struct node_ops'. So the broker, the
+ * and whether the parent is connected. The node acts by calling the functions of 'struct node_ops'. So the broker, the
  * unit tests and the simulator run the same code. The node of rank 0 gets leases and the time from the authority beside
  * it (lease/authority.h), every other node from its parent.
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds. It must be read after the last event, and never be below an earlier
  *    'now_us'.
- * 2. Operations must not call node_ functions, except node_positions (). Any node_ function may call operations, except
- *    node_status () and node_deadline ().
+ * 2. Operations must not call node_ functions, except node_positions (). All node_ functions except node_status () and
+ *    node_deadline () may call operations.
  * 3. After each call the owner reads node_deadline () and calls node_tick () at that time. Earlier calls are harmless.
  * 4. Each request that was accepted (node_block (), node_lease_request ()) is answered exactly once, at the latest in
  *    node_stop ().
@@ -33,7 +33,7 @@
 #include "modules/fluid/node/lanes.h"
 #include "modules/fluid/node/waiting.h"
 
-#define NODE_MAX_COUNT 65536U /* largest count of a request, combined ones included */
+#define NODE_MAX_COUNT 65536U /* largest count of a request, also of a combined one */
 
 #define NODE_SHARE_OFF 0U  /* neither grants nor requests subleases */
 #define NODE_SHARE_AUTO 1U /* requests and grants subleases by need */
@@ -41,10 +41,10 @@
 struct node;
 
 enum node_state {
-    NODE_IDLE,      /* owns no generator and has no sublease: forwards */
-    NODE_FENCED,    /* owns a generator, but no range contains now: forwards; the root waits */
+    NODE_IDLE,      /* owns no generator and has no sublease: forwards requests */
+    NODE_FENCED,    /* owns a generator, but no range contains now: forwards requests; at the root they wait */
     NODE_ACTIVE,    /* owns a generator and makes ids */
-    NODE_BORROWING, /* makes ids under a sublease; forwards what does not fit into it */
+    NODE_BORROWING, /* makes ids under a sublease; forwards requests that do not fit into it */
 };
 
 struct node_ops {
@@ -53,18 +53,18 @@ struct node_ops {
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
     /* Ask the parent for 'count' ids above 'after'. The owner later calls node_forwarded () or node_forward_failed ()
-     * with the same tag. Returns 0, or -1 if the request could not be sent (then the owner calls neither).
+     * with the same tag. Returns 0. If the request could not be sent, it returns -1, and the owner calls neither.
      */
     int (*forward) (void *arg, uint32_t tag, uint32_t count, fluid_t after);
 
-    /* Notify the parent that the answers to all forwarded requests are no longer needed. The message may be lost: it
-     * only saves work.
+    /* Notify the parent that the answers to all forwarded requests are no longer needed. The message may be lost,
+     * because it only saves work.
      */
     void (*cancel) (void *arg);
 
     /* Send a lease request to the parent. The owner later calls node_lease_answered () or node_lease_failed () with the
-     * same tag; with tag 0 it calls neither. Returns 0, or -1 if the request could not be sent (then the owner calls
-     * neither).
+     * same tag; with tag 0 it calls neither. Returns 0. If the request could not be sent, it returns -1, and the owner
+     * calls neither.
      */
     int (*lease_up) (void *arg, uint32_t tag, const struct lease_request *req);
 
@@ -76,14 +76,14 @@ struct node_ops {
 
     void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
 
-    /* Send the parent a request for a sublease, or with size 0 its return, which has no answer. For a request the owner
-     * later calls node_share_answered () or node_share_failed (). Returns 0, or -1 if it could not be sent (then the
-     * owner calls neither).
+    /* Send the parent a request for a sublease. With size 0 the message returns the sublease, and has no answer. For a
+     * request the owner later calls node_share_answered () or node_share_failed (). Returns 0. If the message could not
+     * be sent, it returns -1, and the owner calls neither.
      */
     int (*share_up) (void *arg, const struct share_want *want);
 
-    /* Called before forward () for each traced request: 'ids' of its ids are requested with 'tag', in a message that
-     * combines 'requests' requests. May be NULL.
+    /* Called before forward () for each traced request that the forward 'tag' contains. The forward requests 'ids' of
+     * its ids, and combines 'requests' requests. May be NULL.
      */
     void (*goes_up) (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids);
 
@@ -100,17 +100,17 @@ struct node_config {
     uint32_t size;                          /* ranks of the instance; with lanes, lanes * size <= max_generators */
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* random UUID of this broker process */
     uint64_t lease_ms;                      /* 12 ms or more */
-    uint64_t max_backlog_ms;                /* clients' requests may wait for at most so much generation */
+    uint64_t max_backlog_ms;                /* a client is refused if its ids would take longer than this to make */
     uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for so long */
-    uint32_t max_waiting;                   /* waiting requests; above it requests of clients are refused */
-    uint32_t share;            /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the least size that an idle rank requests */
-    uint32_t share_keep;       /* sequence numbers of 1024 that are not granted; in proportion if it holds fewer */
-    uint64_t spill_backlog_ms; /* an owner rank with more to make than in that time passes some on; 0: never */
+    uint32_t max_waiting;                   /* waiting requests; if more would wait, clients are refused */
+    uint32_t share;      /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the least size that an idle rank requests */
+    uint32_t share_keep; /* sequence numbers of 1024 that are not granted; in proportion if the rank holds fewer */
+    uint64_t spill_backlog_ms; /* an owner rank with a longer backlog passes requests on to its parent; 0: never */
 };
 
-/* A request for ids. 'cookie' (not NULL) identifies it in calls of ops. 'from_broker' marks a child broker's forward:
- * it is not refused because of load (but see EAGAIN below), and its 'after' is trusted. Requesters take turns; each
- * one's requests are served in order of arrival.
+/* A request for ids. 'cookie' (not NULL) identifies the request in calls of ops. 'from_broker' marks a child broker's
+ * forward: it is not refused because of load (but see EAGAIN below), and its 'after' is trusted. Requesters take turns.
+ * The requests of one requester are served in order of arrival.
  */
 struct node_request {
     void *cookie;
@@ -119,7 +119,7 @@ struct node_request {
     bool from_broker;
     const char *asker; /* UUID of the requester, borrowed for the call; NULL is like "" */
     bool traced;       /* call ops.goes_up () for it */
-    bool others;       /* of a user other than the owner; these share half of max_waiting */
+    bool others;       /* its user is not the owner; requests of all such users share half of max_waiting */
 };
 
 /* 'ops' is borrowed for the node's life. Returns NULL with errno EINVAL (a value of 'config' is out of range) or
@@ -133,21 +133,24 @@ void node_destroy (struct node *n); /* call node_stop () first */
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a);
 
-/* Close for good: close the generator first, then return the rest of the lease and answer all waiting requests. Later
- * requests fail immediately, and all other calls do nothing.
+/* Close for good. The node fails all waiting requests, closes the generator, and only then returns the rest of the
+ * lease. Later requests fail immediately, and all other calls do nothing.
  */
 void node_stop (struct node *n, uint64_t now_us);
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
-/* Serve a request, immediately or later. Returns false if it was refused: then ops.fail () was called and no id was
- * made for it. A request fails with
+/* Serve a request, immediately or later. If the request is refused, ops.fail () is called, no id is made for it, and
+ * the function returns false. A request fails with
  *
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
- *   EAGAIN        its turn would not complete within max_backlog_ms, or did not within forward_timeout_ms and
- *                 max_backlog_ms together; or this requester already uses its part of max_waiting (see 'others'); or
- *                 'after' is more than max_backlog_ms ahead of the time here (of a broker, except at rank 0: two
- *                 leases more); or, for a broker, 65536 requests wait
+ *   EAGAIN        one of these:
+ *                 - its turns would take longer than max_backlog_ms, or have taken longer than forward_timeout_ms and
+ *                   max_backlog_ms together
+ *                 - this requester already uses its part of max_waiting (see 'others')
+ *                 - 'after' is more than max_backlog_ms ahead of the time here; for a broker, except at rank 0, two
+ *                   leases more are allowed
+ *                 - the requester is a broker, and 65536 requests wait
  *   EHOSTUNREACH  no rank could make the ids within forward_timeout_ms, or the node is stopped
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM
@@ -155,8 +158,8 @@ void node_stop (struct node *n, uint64_t now_us);
  */
 bool node_block (struct node *n, uint64_t now_us, const struct node_request *req);
 
-/* Drop requests of a client that disconnected, or that a child canceled: all for which 'gone' returns true. 'gone' may
- * answer the request, and frees the cookie. This is the exception to rule 4.
+/* Drop all requests for which 'gone' returns true. These are requests of a client that disconnected, or requests that a
+ * child canceled. 'gone' may answer such a request, and frees its cookie. This is the exception to rule 4.
  */
 void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 
@@ -165,16 +168,16 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-/* A child's lease request. Children of rank 0 are answered by the authority instead. */
+/* Handle a child's lease request. At rank 0 the authority answers the children instead. */
 void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
 void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
 void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
 
 /* --- subleases of time to other modules ----------------------------------------------------------- */
 
-/* A sublease of time to another module of the same broker, for ids of another kind that name the rank as FLUIDs name
- * the generator. No time is granted twice for one rank, even across restarts, and granted time is never returned to the
- * root. FLUIDs are still made in that time: they are ids of another kind.
+/* A sublease of time to another module of the same broker, for ids of another kind. These ids contain the rank, as
+ * FLUIDs contain the generator. No time is granted twice for one rank, even across restarts, and granted time is never
+ * returned to the root. FLUIDs are still made in that time, because they are ids of another kind.
  */
 struct loan {
     uint64_t lo_ms; /* instance time: lo_ms <= t < hi_ms */
@@ -191,16 +194,17 @@ struct loan {
  */
 int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan);
 
-/* The receiver of the last sublease of time will use nothing from 'end_ms' on. Ignored if 'borrower' is another UUID.
- * An end below the begin of the subleases that it received in a row is raised to that begin.
+/* Report that the receiver of the last sublease of time will use no time from 'end_ms' on. The report is ignored if
+ * 'borrower' is another UUID. If 'end_ms' is below the begin of the subleases that the receiver got in a row, it counts
+ * as that begin.
  */
 void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 
 /* --- subleases to children (doc/design/shares.md) ------------------------------------------------------------ */
 
-/* Handle a child's request for a sublease. The caller has checked that the child may use the name in 'want'. Returns 1
- * with '*share' set, or 0 if nothing can be granted now (the child may ask again after '*retry_ms'), or -1 with errno
- * set:
+/* Handle a child's request for a sublease. The caller must have checked that the request came from the rank in 'want'.
+ * Returns 1 with '*share' set. Returns 0 if nothing can be granted now; the child may ask again after '*retry_ms'.
+ * Returns -1 with errno set:
  *
  *   ENOTSUP       this rank grants no subleases: fluid.share=off
  *   EHOSTUNREACH  the node is stopped
@@ -208,7 +212,9 @@ void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share,
                 uint64_t *retry_ms);
 
-/* The parent's answer (NULL: nothing can be granted for 'retry_ms'), or the failure of the request. */
+/* node_share_answered () processes the parent's answer to a request for a sublease. If 'share' is NULL, nothing can be
+ * granted for 'retry_ms'. node_share_failed () reports that the request failed.
+ */
 void node_share_answered (struct node *n, uint64_t now_us, const struct share *share, uint64_t retry_ms);
 void node_share_failed (struct node *n, uint64_t now_us, int errnum);
 
@@ -222,18 +228,18 @@ struct page;
  *
  *   ENOTSUP  this rank owns no generator, or a page of it was spoilt
  *   EAGAIN   the epoch is not known yet (no lease request was answered), or the node is stopped, or has a page
- *            already; or a page was spoilt before the module was loaded again, and that lease is not over
+ *            already; or a page was spoilt before the module was loaded again, and its lease is not over
  */
 int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct page *terms, const char *instance);
 
-/* Write the current terms (range, time of use, offset) to the page. Call it after every other call. 'monotonic_us':
- * CLOCK_MONOTONIC at 'now_us'. Returns whether there is still a page.
+/* Write the current terms (range, time of use, offset) to the page. Call it after every other call. 'monotonic_us' is
+ * CLOCK_MONOTONIC at the time 'now_us'. Returns whether the node still has a page.
  */
 bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us);
 
 /* --- the watermark ---------------------------------------------------------------------------- */
 
-/* A child's report has arrived. */
+/* Process a child's report. */
 void node_report (struct node *n, uint64_t now_us, const struct report *report);
 
 /* Join the positions that this node knows (its own and its subtree's) to '*all'. */
@@ -244,9 +250,9 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all);
 void node_parent (struct node *n, uint64_t now_us, bool up);
 void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
-/* The clock check (struct clock_check) has found that CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or
- * (below 0) went too far. The node makes no id until its parent's time is known, and none of a time that has passed. At
- * rank 0 call authority_lost_time () instead.
+/* Report that the clock check (struct clock_check) found that CLOCK_BOOTTIME missed 'off_us' microseconds before
+ * 'now_us'. If 'off_us' is below 0, the clock went too far instead. The node makes no id until its parent's time is
+ * known again, and none of a time that has passed. At rank 0 call authority_lost_time () instead.
  */
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us);
 
@@ -264,10 +270,10 @@ struct node_stats {
     uint64_t requests;
     uint64_t ids; /* made here */
     uint64_t ids_from_above;
-    uint64_t page_ids;      /* made by clients with the page, as last read: at least each second */
-    uint64_t forwards;      /* requests sent to the parent */
-    uint64_t combined;      /* requests that were added to one that was sent */
-    uint64_t forwards_lost; /* sent without use: error, late, or no longer needed */
+    uint64_t page_ids;      /* made by clients with the page, which is read at least each second */
+    uint64_t forwards;      /* combined requests sent to the parent */
+    uint64_t combined;      /* requests that were combined with an earlier one */
+    uint64_t forwards_lost; /* combined requests that failed, or whose answers came late or were no longer needed */
     struct waiting_stats waiting;
     uint64_t renewals;       /* ranges received */
     uint64_t lease_messages; /* lease requests sent to the parent */
@@ -300,7 +306,7 @@ struct node_status {
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
-/* The ranks that hold a sublease of this node, at most NODE_LENT_MAX. Returns how many. */
+/* The ranks that hold a sublease of this node, at most NODE_LENT_MAX. Returns their number. */
 size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
 
 struct node_stats *node_stats (struct node *n); /* the caller may set them to 0 */
@@ -308,8 +314,7 @@ const char *node_state_name (enum node_state state);
 
 /* --- the handover from a node to the next one on its broker, so that clients do not notice a reload --- */
 
-/* The bytes are for the same process only: no other host and no later start of the broker reads them.
- */
+/* The bytes are for the same process only, because no other host and no later start of the broker reads them. */
 
 /* Call after node_stop (). Returns the handover: the newest id that was answered, the clock, the subleases, and 'more'
  * (at rank 0 from authority_leave (); NULL: nothing). The caller frees it. Returns NULL with errno ENOMEM.
@@ -332,25 +337,28 @@ const struct node_config *node_config (const struct node *n);
 enum node_state node_state (const struct node *n); /* as of the last node_tick () */
 bool node_is_stopped (const struct node *n);
 
-/* Its ranges of its own generator, and its other generators. Both are empty if it owns no generator. */
+/* node_lessee () has the node's ranges of its own generator, node_lanes () has its other generators. Both are empty if
+ * the node owns no generator.
+ */
 bool node_owns_generator (const struct node *n);
 const struct lessee *node_lessee (const struct node *n);
 const struct lanes *node_lanes (const struct node *n);
 
-/* The subleases it received, and the end of all that it has granted. */
+/* The subleases that the node received; the end of all subleases that it granted. */
 const struct borrower *node_borrower (const struct node *n);
 uint64_t node_lent_end_ms (const struct node *n);
 
-/* The instance's time here, which may be unknown; and whether it is reliable: known, and no missed time is unresolved.
+/* node_instance_clock () is the instance's time here, which may be unknown. node_is_sure_of_time () returns whether the
+ * time is known, and no missed time is unresolved.
  */
 const struct clock *node_instance_clock (const struct node *n);
 bool node_is_sure_of_time (const struct node *n);
 
-/* The newest timestamp that its own generator used or skipped; 0: none yet. */
+/* The newest timestamp that the node's own generator used or skipped; 0: none yet. */
 uint64_t node_newest_ms (const struct node *n);
 
-/* The tags of the combined requests under way to the parent: of all, of newcomers, of what an owner passed on. 0: not
- * under way.
+/* The tags of the combined requests that are under way to the parent. The first is for all requests, the second for
+ * newcomers, the third for requests that an owner passed on. 0: not under way.
  */
 void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX]);
 

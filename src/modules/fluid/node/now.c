@@ -95,7 +95,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
     node_page_look (n, now_us);
     if (!n->clock->known || n->doubt.now) /* rule T_DOUBT */
         return false;
-    now_us = node_page_now (n, now_us); /* do not wait for times at which clients made ids */
+    now_us = node_page_now (n, now_us); /* clients may have made ids at later times already */
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
     if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) { /* CHECK_END, CHECK_BEGIN */
@@ -129,8 +129,8 @@ uint64_t node_granules (struct node *n, uint64_t ms)
 
 /* --- order ----------------------------------------------------------------------------------- */
 
-/* Whether all ids that may be made here in the millisecond of an id are above it. That is so for an id that a borrower
- * made, because lenders keep the high sequence numbers.
+/* Whether all ids that may be made here in the millisecond of an id are above that id. This is so for an id that a
+ * borrower made, because lenders keep the high sequence numbers.
  */
 static bool is_below_ours (struct node *n, const struct fluid_fields *f)
 {
@@ -153,7 +153,7 @@ static uint64_t above_ms (struct node *n, fluid_t id)
     return f.timestamp_ms + (f.generator >= n->gen.generator);
 }
 
-/* All ids made here are above 'last_id' in any case. */
+/* All ids made here are above 'last_id' in any case, so a lower 'after' needs no check. */
 uint64_t node_floor_ms (struct node *n, fluid_t after)
 {
     return after > n->last_id ? above_ms (n, after) : 0;
@@ -194,8 +194,8 @@ uint64_t node_position_ms (struct node *n, uint64_t now_us)
 
 /* --- the parent's time ------------------------------------------------------------------------ */
 
-/* By how much the parent's clock is certainly ahead of this one, given the bounds of both: this host paused and none of
- * its clocks counted that, or the root stepped ahead.
+/* By how much the parent's clock is certainly ahead of this clock, given the error bounds of both. If it is ahead,
+ * either this host paused and none of its clocks counted that, or the root stepped ahead.
  */
 static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
 {
@@ -227,14 +227,14 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 
 /* --- a node's part in the watermark: it reports positions to its parent -------------------------- */
 
-/* About once in each period (after 0.6 of it, at the latest 1.3), a node reports the lowest position of all lessees
- * that it knows: its own, and the last ones that its children reported. A report stays true for ever, so late, lost and
- * repeated reports only make the watermark older.
+/* A node reports about once in each period: at the earliest after 0.6 periods, at the latest after 1.3. It reports the
+ * lowest position of all lessees that it knows: its own, and the last ones that its children reported. A report stays
+ * true for ever, so late, lost and repeated reports only make the watermark older.
  */
 
 #define MAX_PERIOD_US 1600000
 
-/* A twelfth of a lease, but at most MAX_PERIOD_US, so that readers of the watermark see it soon. */
+/* A twelfth of a lease, but at most MAX_PERIOD_US, so that readers of the watermark get a recent one. */
 static uint64_t period_us (const struct node *n)
 {
     return min_u64 (n->config.lease_ms * 1000 / 12, MAX_PERIOD_US);
@@ -245,8 +245,8 @@ uint64_t node_report_keep_us (const struct node *n)
     return 4 * period_us (n);
 }
 
-/* Whether this rank's position counts for a lender, even if the answer to its request is still under way or arrives too
- * late.
+/* Whether a lender needs this rank's position. The lender needs it as soon as this rank has requested a sublease,
+ * because the answer may be under way, or may arrive too late.
  */
 static bool borrows (const struct node *n)
 {
@@ -295,7 +295,7 @@ void node_watermark_work (struct node *n, uint64_t now_us)
         node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* mostly another event calls node_tick () before */
 }
 
-/* Without memory the report counts as lost. */
+/* Process a report. If memory is short, the report counts as lost. */
 void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report)
 {
     if (reports_take (&n->reports.children, now_us, report) == 0)
@@ -303,7 +303,9 @@ void node_watermark_take (struct node *n, uint64_t now_us, const struct report *
     lender_position (&n->sharing.lender, report->rank, report->from, report->borrowed_low_ms);
 }
 
-/* The subtree will report to another parent, and this node is closed. */
+/* Report that this node knows no lessee any longer, because the node is closed, and its subtree will report to another
+ * parent.
+ */
 void node_watermark_stop (struct node *n)
 {
     struct report none = make_report (n);

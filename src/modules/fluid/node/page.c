@@ -9,10 +9,10 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define COARSE_US 10000 /* a coarse clock is at most so much behind */
+#define COARSE_US 10000 /* a coarse clock is at most this much behind */
 #define MONTH_US (UINT64_C (31) * 86400 * 1000000)
 #define APART_US 100    /* difference of two processors' clocks; must be below 1 ms, see limit_ms () */
-#define LOOK_US 1000000 /* with a page, terms are renewed at least so often */
+#define LOOK_US 1000000 /* with a page, the terms are renewed at least this often */
 
 /* The current time, which is later than the time of the call. Without ops.now_us () no time passes within a call. */
 static uint64_t read_clock (struct node *n)
@@ -22,14 +22,14 @@ static uint64_t read_clock (struct node *n)
     return n->page_now_us;
 }
 
-/* Clients' clocks have used this offset until now. */
+/* Note that clients' clocks have used an offset until now. */
 static void note_offset (struct node *n, int64_t offset_us)
 {
     n->page_limit_us = max_u64 (n->page_limit_us, read_clock (n) + (uint64_t)offset_us);
 }
 
 /* A page_limit_f. Each client uses an offset that was published, and makes no id of a time that its clock has not
- * shown: it sleeps until then. So a valid word is ahead of this clock by at most the difference of two clocks. That is
+ * shown, but sleeps until then. So a valid word is ahead of this clock by at most the difference of two clocks. That is
  * less than a millisecond, so words that are as far ahead as allowed delay this node only at the end of a millisecond.
  */
 static uint64_t limit_ms (void *arg)
@@ -111,8 +111,8 @@ uint64_t node_page_granules (const struct node *n, uint64_t ms, uint64_t *until_
     return PAGE_OWN_GRANULES;
 }
 
-/* The word of a page has one number for what clients may use: all sequence numbers above it. So subleases have the
- * lower half. Nothing of a spoilt page is subleased.
+/* The word of a page has one number, and clients may use all sequence numbers above it. So only the lower half of the
+ * sequence numbers can be subleased. While the lease of a spoilt page is not over, nothing is subleased.
  */
 uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms)
 {
@@ -155,7 +155,7 @@ static void set_terms (struct node *n, uint64_t now_us, uint64_t monotonic_us)
     if (terms.hi_ms == 0)
         return;
     if (n->page_published && n->page_offset_us != terms.offset_us)
-        note_offset (n, n->page_offset_us); /* until now a client may have read it, and its clock */
+        note_offset (n, n->page_offset_us); /* until now a client may have used that offset */
     n->page_published = true;
     n->page_offset_us = terms.offset_us;
 }

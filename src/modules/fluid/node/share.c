@@ -3,15 +3,16 @@
 
 /* share.c - subleases of sequence numbers: from the parent, and to children (doc/design/shares.md)
  *
- * An owner rank grants subleases and requests none. Another rank requests one by need, and grants parts of it.
- * borrower.h and lender.h keep what is held and what is granted; struct demand decides how much is needed.
+ * An owner rank grants subleases and requests none. Any other rank requests a sublease if it needs one, and grants
+ * parts of it. borrower.h keeps the subleases that a rank holds, lender.h those that it granted. struct demand decides
+ * how much is needed.
  */
 #include <errno.h>
 
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define BUSY_MS 4 /* with a larger backlog nothing is granted */
+#define BUSY_MS 4 /* if the backlog is larger than this, nothing is granted */
 #define BUSY_RETRY_MS 1000
 
 static uint32_t width (uint64_t granules)
@@ -27,8 +28,9 @@ static uint64_t end_ms (const struct node *n)
 
 /* --- lent ---------------------------------------------------------------------------------------- */
 
-/* Sequence numbers that this rank must keep: the configured part, or four times its own peak if that is more; minus
- * 'anyhow', numbers that cannot be granted in any case.
+/* Sequence numbers that this rank must keep. These are the configured part or, if that is more, four times its own
+ * peak. 'anyhow' of them are subtracted, because so many numbers cannot be granted in any case. A rank with a large
+ * backlog keeps all.
  */
 static uint32_t kept (struct node *n, uint64_t now_ms, uint32_t anyhow)
 {
@@ -41,8 +43,8 @@ static uint32_t kept (struct node *n, uint64_t now_ms, uint32_t anyhow)
     return keep > anyhow ? keep - anyhow : 0;
 }
 
-/* Remember the largest request that was not fully granted, so that this rank borrows enough for it. Subleases that it
- * already granted are counted elsewhere.
+/* Remember the largest request that was not fully granted, so that this rank borrows enough for it. Subleases that this
+ * rank granted already are counted elsewhere.
  */
 static void note_missed (struct node *n, uint64_t now_us, const struct share_want *want, const struct share *share)
 {
@@ -55,8 +57,8 @@ static void note_missed (struct node *n, uint64_t now_us, const struct share_wan
     s->missed_us = now_us + s->lender.term_ms * 1000;
 }
 
-/* Whether a request should wait until this rank has borrowed enough for it, because it cannot get a larger sublease
- * while a part of its own is granted. A request is delayed only once.
+/* Whether a request should wait until this rank has borrowed enough for it. The rank cannot get a larger sublease while
+ * it grants a part of the one that it has. A request is delayed only once.
  */
 static bool may_borrow_first (struct node *n, uint64_t now_us, const struct share_want *want,
                               const struct lender_stock *stock)
@@ -126,13 +128,15 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
     n->sharing.free.until_ms = 0;
     note_missed (n, now_us, want, lent ? share : NULL);
     n->stats.lent += lent;
-    node_tick (n, now_us); /* may borrow what children need */
+    node_tick (n, now_us); /* so that this rank borrows what its children need */
     return lent;
 }
 
 /* --- needed -------------------------------------------------------------------------------------- */
 
-/* So a request takes less than a millisecond longer than if it was forwarded. */
+/* Requests that fit into one millisecond are served here. That takes less than a millisecond longer than forwarding
+ * them.
+ */
 bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more)
 {
     uint64_t now_ms;
@@ -142,7 +146,8 @@ bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more)
     return n->waiting.missing + more > width (node_granules (n, now_ms));
 }
 
-/* A rank with a generator or a sublease needs to know its peaks; a borrower also, whether its sublease is large enough.
+/* Note the demand. A rank with a generator or a sublease needs its peaks. A borrower also needs to know whether its
+ * sublease is large enough.
  */
 void node_share_note (struct node *n, uint64_t now_us, uint32_t count, uint32_t got)
 {
@@ -164,8 +169,8 @@ static uint32_t round_up (uint32_t n)
     return size;
 }
 
-/* The size that children need: twice what they have, because this rank keeps as much; and four times what was not
- * granted, because the requests for ids of that child still arrive here.
+/* The size that children need. It is twice what they have, because this rank keeps as much for itself, plus four times
+ * what was not granted, because requests for those ids still arrive here.
  */
 static uint32_t needed_below (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
@@ -200,7 +205,7 @@ static void send (struct node *n, uint64_t now_us, struct share_want *want)
         borrower_missed (&n->sharing.borrower, now_us, 0);
 }
 
-/* The sublease is not returned while requests wait, as they may have ids of it already. */
+/* The sublease is not returned while requests wait, because they may have ids of it already. */
 static void ask (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size)
 {
     struct borrower *b = &n->sharing.borrower;

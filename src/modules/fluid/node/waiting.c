@@ -108,7 +108,7 @@ void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail
     TAILQ_INIT (&w->spare_requesters);
 }
 
-/* A requester without entries is removed. */
+/* Remove an entry, and its requester if that has no other entry. */
 static void leave (struct waiting *w, struct pending *p)
 {
     struct requester *a = p->requester;
@@ -209,7 +209,7 @@ void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *te
     w->fail (w->arg, cookie, errnum, text);
 }
 
-/* The request was answered or canceled. Its entry stays while ids of it are under way. */
+/* Forget a request that was answered or canceled. Its entry stays while ids of it are under way. */
 static void forget (struct waiting *w, struct pending *p)
 {
     p->cookie = NULL;
@@ -313,7 +313,7 @@ int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32
     return 0;
 }
 
-/* Ids of an incomplete request count as not made yet. Milliseconds that passed while a request waited may still be
+/* Ids of an incomplete request count as not made yet, and milliseconds that passed while a request waited may still be
  * filled.
  */
 uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t cursor_ms)
@@ -322,7 +322,7 @@ uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t c
     uint64_t ms = now_ms;
 
     TAILQ_FOREACH (p, &w->all, link) {
-        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : cursor_ms; /* cursor_ms may advance meanwhile */
+        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : cursor_ms; /* ids under way may be older than cursor_ms */
         uint64_t oldest_ms = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms
                                           : max_u64 (p->arrival_ms, floor_ms);
 

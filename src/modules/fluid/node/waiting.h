@@ -3,13 +3,14 @@
 
 /* waiting.h - requests for ids that wait, with the ids that they have so far; their requesters take turns
  *
- * Ids come from the generator of this rank (ids.c) and from answers of the parent (forward.c). Neither knows the other:
- * how many ids a request lacks, and how many of these are under way from the parent ('asked'), is kept here.
+ * Ids come from the generator of this rank (ids.c) and from answers of the parent (forward.c). These two files know
+ * nothing of each other. So the struct of this header counts how many ids a request lacks, and how many of these are
+ * under way from the parent ('asked').
  *
  * 1. All requests are in one list in order of arrival. Each requester has its own list in that order, except that a
  *    request that has some of its ids is first. So each requester gets increasing ids.
- * 2. Requesters take turns of WAITING_TURN ids. A turn ends when it is used up or when the owner ends it. Ids left of
- *    it, at most one turn, are added to the next turn (deficit round robin).
+ * 2. Requesters take turns of WAITING_TURN ids. A turn ends when it is used up or when the owner ends it. The ids that
+ *    are left of a turn, at most one turn's, are added to the next turn (deficit round robin).
  * 3. Each request is answered once. If it is answered while ids of it are under way, its entry stays, without a cookie,
  *    until waiting_came ().
  * 4. Entries are recycled: allocation is needed only while the list grows beyond its longest length so far.
@@ -35,11 +36,11 @@ struct pending {
     TAILQ_ENTRY (pending) turn;  /* in its requester's list */
     TAILQ_ENTRY (pending) share; /* in the list of its forward: node/forward.c */
     struct requester *requester;
-    void *cookie; /* identifies the request to its sender; NULL: answered already */
+    void *cookie; /* identifies the request to its sender; NULL: the request was answered */
     uint32_t count;
     uint32_t got;
     uint32_t asked;    /* ids of it that are under way from the parent */
-    uint64_t asked_ms; /* those ids are not of an earlier time */
+    uint64_t asked_ms; /* those ids have no earlier timestamp than this */
     bool from_broker;
     bool traced; /* report which forward carries it */
     uint64_t after;
@@ -51,9 +52,9 @@ struct pending {
 };
 TAILQ_HEAD (pendings, pending);
 
-/* The kinds of requesters. A connection of the owner is a requester; another user is one requester over all its
- * connections. A child broker is up to three: its own forwards, the clients that ask through it, and its newcomers,
- * whose forward arrives beside the others.
+/* The kinds of requesters. A connection of the owner is a requester. Another user is one requester with all its
+ * connections. A child broker is up to three requesters: its own forwards, the clients that ask through it, and its
+ * newcomers, whose forward arrives beside the others.
  */
 enum requester_kind { REQUESTER_CLIENT, REQUESTER_USER, REQUESTER_BROKER, REQUESTER_BROKER_FEW };
 
@@ -62,7 +63,7 @@ struct requester {
     struct requester *next;       /* in its hash bucket */
     struct pendings waiting;      /* never empty */
     size_t length;
-    uint64_t missing; /* in ids */
+    uint64_t missing; /* ids that its requests lack */
     uint32_t turn;    /* ids left of its turn */
     enum requester_kind kind;
     char name[IDT_MSG_UUID_LEN + 1];
@@ -71,8 +72,8 @@ TAILQ_HEAD (requesters, requester);
 
 #define WAITING_BUCKETS 256
 
-#define NEWCOMERS_PART 16U                            /* a sixteenth of a millisecond's ids is for newcomers */
-#define FOR_NEWCOMERS (FLUID_PER_MS / NEWCOMERS_PART) /* a newcomer asks for at most so many ids */
+#define NEWCOMERS_PART 16U                            /* a sixteenth of a millisecond's ids is reserved for newcomers */
+#define FOR_NEWCOMERS (FLUID_PER_MS / NEWCOMERS_PART) /* a newcomer asks for at most this many ids */
 
 #define WAITING_UNKNOWN UINT64_MAX /* arrival_ms of a request that arrived before the time was known */
 
@@ -97,8 +98,8 @@ struct waiting {
     size_t length;      /* entries */
     size_t others;      /* entries of users other than the owner */
     uint64_t missing;   /* ids that all entries lack */
-    bool unjudged;      /* some arrived before the time was known */
-    bool has_newcomers; /* there may be some */
+    bool unjudged;      /* some entries arrived before the time was known */
+    bool has_newcomers; /* there may be newcomers */
     struct waiting_stats *stats;
     struct pendings spare;
     struct requesters spare_requesters;
@@ -126,14 +127,14 @@ void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *te
 void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p);
 void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text);
 
-/* No ids of this entry are under way any longer. */
+/* Report that no ids of this entry are under way any longer. */
 void waiting_came (struct waiting *w, struct pending *p);
 
-/* Fail all entries. None may be under way. */
+/* Fail all entries. No ids of them may be under way. */
 void waiting_fail_all (struct waiting *w, int errnum, const char *text);
 
-/* Fail entries that arrived before 'before_us'. Returns the arrival of the first one left; UINT64_MAX if the list is
- * empty.
+/* Fail entries that arrived before 'before_us'. Returns the arrival of the first entry that is left; UINT64_MAX if the
+ * list is empty.
  */
 uint64_t waiting_expire (struct waiting *w, uint64_t before_us, int errnum, const char *text);
 
@@ -142,23 +143,25 @@ void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), 
 
 /* --- turns ----------------------------------------------------------------------------------- */
 
-/* The entry has some of its ids: move it before all others of its requester. */
+/* Report that the entry has some of its ids. It is moved before all other entries of its requester. */
 void waiting_begun (struct waiting *w, struct pending *p);
 
 /* Find a requester. NULL: no request of it waits. */
 struct requester *waiting_requester (const struct waiting *w, const char *name, enum requester_kind kind);
 
-/* How many ids are made, by turns, until this requester has all that it waits for and 'count' more. */
+/* How many ids are made, in turns, until this requester has all ids that it waits for and 'count' more. */
 uint64_t waiting_ahead (const struct waiting *w, const char *name, enum requester_kind kind, uint32_t count);
 
-/* Take 'used' ids off the turn of 'a'; the turn ends at 0. / End its turn. */
+/* waiting_use_turn () takes 'used' ids off the turn of 'a'; the turn ends at 0. waiting_end_turn () ends the turn of
+ * 'a'.
+ */
 void waiting_use_turn (struct waiting *w, struct requester *a, uint32_t used);
 void waiting_end_turn (struct waiting *w, struct requester *a);
 
 /* --- ids ------------------------------------------------------------------------------------- */
 
-/* The oldest millisecond of which an entry has or may get an id; at most 'now_ms'. No id is made below 'cursor_ms' any
- * longer.
+/* The oldest millisecond of which an entry has an id, or may get one; at most 'now_ms'. This rank makes no id below
+ * 'cursor_ms' any longer.
  */
 uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t cursor_ms);
 
