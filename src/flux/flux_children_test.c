@@ -40,24 +40,24 @@ static void check_names (void)
     struct flux_children *c = make (tree, 8, NULL);
     uint32_t rank = 77;
 
-    ok (flux_children_has (c, 3) && flux_children_has (c, 4), "ranks directly below are children");
+    ok (flux_children_has (c, 3) && flux_children_has (c, 4), "ranks directly below this rank are children");
     ok (!flux_children_has (c, 1) && !flux_children_has (c, 7) && !flux_children_has (c, 0)
             && !flux_children_has (c, 8),
-        "other ranks are not");
+        "ranks that are not directly below this rank are not children");
     ok (!flux_children_find (c, NAME ("a"), &rank) && !flux_children_find (c, NULL, &rank) && rank == 77,
-        "at first no child has a UUID");
+        "no child has a UUID before one was added");
     ok (flux_children_add (c, 3, NAME ("a")) == 0 && flux_children_add (c, 4, NAME ("b")) == 0
             && flux_children_find (c, NAME ("a"), &rank) && rank == 3 && flux_children_find (c, NAME ("b"), &rank)
             && rank == 4,
         "each child has the UUID that was added");
     ok (flux_children_add (c, 3, NAME ("c")) == 0 && flux_children_find (c, NAME ("c"), &rank) && rank == 3
             && !flux_children_find (c, NAME ("a"), &rank),
-        "a child that was restarted has a new UUID, and the old one is forgotten");
+        "a child that was restarted gets the new UUID, and the old one is forgotten");
     ok (flux_children_add (c, 3, NAME ("c")) == 0 && flux_children_find (c, NAME ("c"), &rank),
-        "the same UUID may be added again");
+        "the UUID of a child may be added a second time");
     errno = 0;
     ok (flux_children_add (c, 7, NAME ("d")) < 0 && errno == EINVAL && !flux_children_find (c, NAME ("d"), &rank),
-        "a grandchild has no UUID");
+        "a UUID cannot be added for a grandchild");
     flux_children_destroy (c);
 }
 
@@ -68,13 +68,13 @@ static void check_covers (void)
     if (flux_children_add (c, 3, NAME ("a")) < 0 || flux_children_add (c, 4, NAME ("b")) < 0)
         bail_out ("no memory");
     ok (flux_children_covers (c, NAME ("a"), 3) && flux_children_covers (c, NAME ("a"), 7),
-        "a child covers its descendants");
+        "the UUID of a child covers the child and its descendants");
     ok (!flux_children_covers (c, NAME ("a"), 4) && !flux_children_covers (c, NAME ("b"), 7),
-        "not the descendants of another child");
+        "the UUID of a child does not cover the descendants of another child");
     ok (!flux_children_covers (c, NAME ("a"), 1) && !flux_children_covers (c, NAME ("a"), 0)
             && !flux_children_covers (c, NAME ("a"), 2) && !flux_children_covers (c, NAME ("a"), 8)
             && !flux_children_covers (c, NAME ("a"), UINT32_MAX),
-        "nor this rank, ranks outside the subtree, or ranks that do not exist");
+        "the UUID of a child covers neither this rank, nor ranks outside the subtree, nor ranks that do not exist");
     ok (!flux_children_covers (c, NAME ("e"), 3) && !flux_children_covers (c, NULL, 3),
         "an unknown UUID covers no rank");
     flux_children_destroy (c);
@@ -88,13 +88,13 @@ static void check_trees (void)
     ok (c && !flux_children_has (c, 0), "an instance of one rank has no children");
     flux_children_destroy (c);
     ok (refuses ("[]") && refuses ("{}") && refuses ("{\"rank\":8}") && refuses ("{\"rank\":-1}"),
-        "a tree without a valid rank is refused");
+        "a list of children without a valid rank of this broker is refused");
     ok (refuses ("{\"rank\":1,\"children\":[{\"rank\":8}]}") && refuses ("{\"rank\":1,\"children\":[{}]}")
             && refuses ("{\"rank\":1,\"children\":[3]}"),
-        "a child without a valid rank is refused");
+        "a list of children with an invalid rank of a child is refused");
     ok (refuses ("{\"rank\":1,\"children\":[{\"rank\":2},{\"rank\":2}]}")
             && refuses ("{\"rank\":1,\"children\":[{\"rank\":2,\"children\":[{\"rank\":1}]}]}"),
-        "a rank that occurs twice is refused");
+        "a list of children in which a rank occurs twice is refused");
     flux_children_destroy (NULL);
 }
 

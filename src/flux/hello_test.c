@@ -143,21 +143,22 @@ static void check_parent (void)
             && w.ups == 0,
         "a rank sends a hello to its parent");
     answer (&w, ENOSYS, NULL);
-    ok (w.ups == 0 && w.downs == 0 && w.lines == 0, "if the parent has no service, nothing is reported or logged");
+    ok (w.ups == 0 && w.downs == 0 && w.lines == 0,
+        "if the parent has no service for hellos, nothing is reported or logged");
     run_until_request (&w, 2);
     answer (&w, 0, "{}");
-    ok (w.ups == 1 && w.samples == 0, "an answer without a time reports the parent as connected");
+    ok (w.ups == 1 && w.samples == 0, "a response to a hello without a time reports the parent as connected");
     run_until_request (&w, 3);
     answer (&w, 0, "{\"clock_us\":[1000,1010],\"bound_us\":5}");
     ok (w.ups == 1 && w.samples == 1 && w.sample.peer_received_us == 1000 && w.sample.peer_sent_us == 1010
             && w.sample.peer_bound_us == 5 && w.sample.sent_us > 0 && w.sample.received_us >= w.sample.sent_us,
-        "an answer with a time gives a sample, with the times of request and answer");
+        "a response to a hello with a time gives a sample, with the times of request and response");
     run_until_request (&w, 4);
     answer (&w, 0, "{\"clock_us\":[-1,1010],\"bound_us\":5}");
-    ok (w.ups == 1 && w.samples == 1, "a malformed time gives no sample");
+    ok (w.ups == 1 && w.samples == 1, "a response to a hello with a malformed time gives no sample");
     run_until_request (&w, 5);
     answer (&w, EPERM, "unknown sender");
-    ok (w.downs == 1 && w.lines == 1, "an error reports the parent as lost, and is logged");
+    ok (w.downs == 1 && w.lines == 1, "an error response to a hello reports the parent as lost, and is logged");
     run_until_request (&w, 6);
     answer (&w, EPERM, "unknown sender");
     ok (w.downs == 1 && w.lines == 1, "a parent that is lost is reported and logged once");
@@ -205,31 +206,32 @@ static void check_greeter (void)
     struct greeter *g = greeter_create (w.h, below);
     say_hello (&w, CHILD, hello, OWNER);
     ok (w.answers == 0 && is_asked (&w, "attr.get", "{\"name\":\"broker.uuid\"}") && idt_msg_nodeid (w.request) == 3,
-        "the broker of the rank in the hello is asked for its UUID");
+        "the receiver of a hello asks the broker of the rank in the hello for its UUID");
     say_hello (&w, OTHER, hello, OWNER);
-    ok (answered (&w, 1, EBUSY, NULL) && w.requests == 1, "one request at a time");
+    ok (answered (&w, 1, EBUSY, NULL) && w.requests == 1, "while one hello is checked, another one gets EBUSY");
     answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
     ok (answered (&w, 2, 0, "{}") && flux_children_find (below, CHILD, &rank) && rank == 3,
-        "if the UUID is the same, the hello is answered");
+        "a hello is answered if its sender has the UUID of the broker of its rank");
     greeter_set_clock (g, &ops, &w);
     say_hello (&w, CHILD, hello, OWNER);
-    ok (answered (&w, 3, 0, "{}") && w.requests == 1, "later hellos are answered without a request; without a clock "
-                                                      "the answer has no time");
+    ok (answered (&w, 3, 0, "{}") && w.requests == 1,
+        "later hellos of a child are answered without asking for the UUID; without a clock the response has no time");
     w.knows_time = true;
     say_hello (&w, CHILD, hello, OWNER);
-    ok (answered (&w, 4, 0, "{\"clock_us\":[5000,5000],\"bound_us\":7}"), "with a clock it has the time");
+    ok (answered (&w, 4, 0, "{\"clock_us\":[5000,5000],\"bound_us\":7}"),
+        "the response to a hello has the time if the clock is known");
     say_hello (&w, OTHER, hello, OWNER);
     answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
     ok (answered (&w, 5, EPERM, NULL) && !flux_children_find (below, OTHER, &rank)
             && flux_children_find (below, CHILD, &rank),
-        "a sender that is not the broker of that rank is refused");
+        "a hello whose sender is not the broker of the rank in the hello is refused");
     say_hello (&w, CHILD, "{\"rank\":4}", OWNER);
     answer (&w, 0, "{\"value\":\"" OTHER "\",\"flags\":1}");
     ok (answered (&w, 6, EPERM, NULL) && flux_children_find (below, CHILD, &rank) && rank == 3,
-        "also if it is known as another child");
+        "a hello with the rank of another child is refused, even if its sender is known as a child");
     int requests = w.requests;
     say_hello (&w, OTHER, "{\"rank\":7}", OWNER);
-    ok (answered (&w, 7, EPERM, NULL) && w.requests == requests, "a grandchild is refused");
+    ok (answered (&w, 7, EPERM, NULL) && w.requests == requests, "a hello of a grandchild is refused");
     say_hello (&w, OTHER, "{}", OWNER);
     ok (answered (&w, 8, EPROTO, NULL), "a hello without a rank is malformed");
     say_hello (&w, CHILD, hello, IDT_ROLE_USER);
@@ -238,10 +240,10 @@ static void check_greeter (void)
     ok (answered (&w, 10, EPERM, NULL) && w.requests == requests, "a client's hello is refused");
     say_hello (&w, OTHER, hello, OWNER);
     answer (&w, EHOSTUNREACH, NULL);
-    ok (answered (&w, 11, EHOSTUNREACH, NULL), "if that rank does not answer, the hello fails");
+    ok (answered (&w, 11, EHOSTUNREACH, NULL), "if the rank in a hello does not answer, the hello fails");
     say_hello (&w, OTHER, hello, OWNER);
     greeter_destroy (g);
-    ok (answered (&w, 12, EHOSTUNREACH, NULL), "at the end each hello that waits is answered once");
+    ok (answered (&w, 12, EHOSTUNREACH, NULL), "at the end each hello that waits gets one response");
     greeter_destroy (NULL);
     idt_close (w.h);
     flux_children_destroy (below);
@@ -277,18 +279,18 @@ static void check_passing (void)
         bail_out ("no memory");
     ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, CHILD, later_us)
             && holds_off (g, "fluid.generate", IDT_NODEID_ANY, IDT_ROLE_USER, CHILD, later_us),
-        "a request for ids that passed a child which has said hello is refused");
+        "a request for ids is refused if it passed a child that has said hello");
     ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, later_us),
-        "a request that passed a rank without the module "
-        "is served");
+        "a request for ids is served if it passed a rank without the module");
     ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, soon_us),
-        "but not before that rank had time to say hello");
-    ok (!holds_off (g, "fluid.block", 1, OWNER, CHILD, soon_us), "a request to this rank is served");
+        "a request for ids is refused as long as a rank that it passed may still say hello");
+    ok (!holds_off (g, "fluid.block", 1, OWNER, CHILD, soon_us), "a request for ids to this rank is served");
     ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_LOCAL, CLIENT, soon_us),
-        "a request of a client of this broker is served");
+        "a request for ids of a client of this broker is served");
     ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_BROKER, CHILD, later_us),
-        "a request of a broker is served");
-    ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us), "a request with another topic is served");
+        "a request for ids of a broker is served");
+    ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us),
+        "a request of another topic than ids is served");
     greeter_destroy (g);
     idt_close (w.h);
     flux_children_destroy (below);
@@ -327,14 +329,14 @@ static void check_ending (void)
     begin (&w);
     struct ending *e = ending_create (w.h, over_cb, &over);
     ok (is_asked (&w, "state-machine.monitor", "{}") && idt_msg_has_flag (w.request, IDT_MSGFLAG_STREAMING),
-        "the state of the broker is watched");
+        "the module watches the state of its Flux broker");
     const idt_msg_t *monitor = idt_msg_ref (w.request);
     change (&w, monitor, "run");
     change (&w, monitor, "cleanup");
     change (&w, monitor, "shutdown");
-    ok (over == 0, "before the state is finalize, the module continues");
+    ok (over == 0, "the module continues until the Flux broker is in state finalize");
     change (&w, monitor, "finalize");
-    ok (over == 1, "in the state finalize it ends");
+    ok (over == 1, "the module ends when the Flux broker is in state finalize");
     ending_destroy (e);
     ending_destroy (NULL);
     idt_msg_unref (monitor);

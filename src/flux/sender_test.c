@@ -64,31 +64,35 @@ static void check_brokers (void)
     ok (is_marked (OWNER, ROUTES (MODULE, CHILD, US), OWNER | BROKER, CHILD),
         "a child's module gets the role of a broker");
     ok (is_marked (OWNER | LOCAL, ROUTES (MODULE, US), OWNER | LOCAL | BROKER, MODULE),
-        "a module of this broker gets it");
-    ok (is_marked (OWNER, ROUTES (MODULE, STRANGER, US), OWNER, STRANGER), "a module of an unknown broker does not");
-    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, STRANGER, US), OWNER, STRANGER), "nor a module further down");
-    ok (is_marked (OWNER | LOCAL, ROUTES (US), OWNER | LOCAL, US), "nor this broker itself");
+        "a module of this broker gets the role of a broker");
+    ok (is_marked (OWNER, ROUTES (MODULE, STRANGER, US), OWNER, STRANGER),
+        "a module of an unknown broker does not get the role of a broker");
+    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, STRANGER, US), OWNER, STRANGER),
+        "a module of a grandchild does not get the role of a broker");
+    ok (is_marked (OWNER | LOCAL, ROUTES (US), OWNER | LOCAL, US),
+        "this broker itself does not get the role of a broker");
     ok (is_marked (GUEST, ROUTES (MODULE, CHILD, US), GUEST, CHILD)
             && is_marked (GUEST | LOCAL, ROUTES (MODULE, US), GUEST | LOCAL, MODULE),
-        "nor a request of a guest");
+        "a guest's request from a module does not get the role of a broker");
 }
 
 static void check_clients (void)
 {
     ok (is_marked (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US), OWNER | LOCAL, CLIENT),
-        "a client is a requester of its own");
-    ok (is_marked (GUEST | LOCAL, ROUTES (CLIENT, CONNECTOR, US), GUEST | LOCAL, CLIENT), "a guest is, too");
+        "the requester of a client's request is the client itself");
+    ok (is_marked (GUEST | LOCAL, ROUTES (CLIENT, CONNECTOR, US), GUEST | LOCAL, CLIENT),
+        "the requester of a guest's request is the guest's client");
     ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, US), OWNER, CONNECTOR),
         "a client that removes the role LOCAL gets no role of a broker");
     ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), OWNER, CHILD),
-        "the requester of a child's client is the child");
+        "the requester of a request from a child's client is the child");
     ok (is_marked (OWNER, ROUTES (MODULE, CHILD, CLIENT, CONNECTOR, US), OWNER, CONNECTOR),
-        "routes that a client made up have no effect");
+        "routes that a client adds to its request give no role of a broker");
     ok (is_marked (OWNER | LOCAL, ROUTES (CHILD, CLIENT, CONNECTOR, US), OWNER | LOCAL, CHILD),
-        "nor does a single one");
+        "a single route that a client adds to its request gives no role of a broker");
     ok (is_marked (OWNER | LOCAL | BROKER | 0x18, ROUTES (CLIENT, CONNECTOR, US), OWNER | LOCAL, CLIENT)
             && is_marked (GUEST | BROKER, ROUTES (CLIENT, CONNECTOR, CHILD, US), GUEST, CHILD),
-        "roles that a client claims are removed");
+        "the role of a broker that a client claims is removed");
 }
 
 static bool speaks_for (uint32_t roles, const char *const *routes, uint32_t rank)
@@ -103,14 +107,14 @@ static bool speaks_for (uint32_t roles, const char *const *routes, uint32_t rank
 static void check_covers (void)
 {
     ok (speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 3) && speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 7),
-        "a child covers itself and its descendants");
+        "a child may act for itself and its descendants");
     ok (!speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 4) && !speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 1),
-        "and no other rank");
+        "a child may act for no rank except itself and its descendants");
     ok (speaks_for (OWNER | LOCAL, ROUTES (MODULE, US), 1) && !speaks_for (OWNER | LOCAL, ROUTES (MODULE, US), 3),
-        "a module of this broker covers this rank");
+        "a module of this broker may act for this rank");
     ok (!speaks_for (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US), 1)
             && !speaks_for (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), 3),
-        "a client covers no rank");
+        "a client may act for no rank");
 }
 
 static void check_candidates (void)
@@ -119,14 +123,15 @@ static void check_candidates (void)
     idt_msg_t *msg = request (OWNER, ROUTES (MODULE, STRANGER, US));
 
     ok (sender_may_be_child (msg, &uuid) && strcmp (uuid, STRANGER) == 0,
-        "a new broker may be a child, and its UUID is returned");
+        "the sender of a request that passed an unknown broker may be a child, and the UUID of that broker is "
+        "returned");
     idt_msg_unref (msg);
     msg = request (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US));
-    ok (!sender_may_be_child (msg, &uuid), "a client may not");
+    ok (!sender_may_be_child (msg, &uuid), "a client cannot be a child");
     idt_msg_unref (msg);
     msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     ok (sender_mark (msg, below) == 0 && idt_msg_route_count (msg) == 0 && !sender_may_be_child (msg, &uuid),
-        "nor a request without routes");
+        "the sender of a request without routes cannot be a child");
     idt_msg_unref (msg);
 }
 

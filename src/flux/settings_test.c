@@ -42,27 +42,28 @@ int main (void)
     struct settings *s = make ("fluid.lease=10s",
                                "{\"fluid\":{\"lease\":\"20s\",\"max-generators\":2},\"statedir\":\"/x\"}", NULL);
 
-    ok (s && is_set (s, "fluid.lease", "10s"), "an argument overrides the configuration");
+    ok (s && is_set (s, "fluid.lease", "10s"), "an argument of the module overrides the configuration");
     ok (settings_unknown (s) && strcmp (settings_unknown (s), "fluid.max-generators") == 0,
-        "a setting that was never read is unknown");
-    ok (is_set (s, "fluid.max-generators", "2"), "a number is read as a text");
-    ok (is_set (s, "statedir", "/x") && !settings_unknown (s), "a name outside a table is used as it is");
-    ok (is_set (s, "fluid.lanes", NULL), "a setting that was not given is NULL");
+        "a setting that is given but was never read is reported as unknown");
+    ok (is_set (s, "fluid.max-generators", "2"), "a setting that is a number is read as a text");
+    ok (is_set (s, "statedir", "/x") && !settings_unknown (s),
+        "a setting that is not in the table of the module has its own name");
+    ok (is_set (s, "fluid.lanes", NULL), "a setting that was not given is read as NULL");
     settings_destroy (s);
     s = make ("fluid.epoch==", NULL, NULL);
-    ok (s && is_set (s, "fluid.epoch", "="), "a value may be any text");
+    ok (s && is_set (s, "fluid.epoch", "="), "the value of a setting may be any text");
     settings_destroy (s);
     s = make (NULL, NULL, NULL);
-    ok (s && !settings_unknown (s), "there may be no arguments and no configuration");
+    ok (s && !settings_unknown (s), "the settings may have neither arguments nor a configuration");
     settings_destroy (s);
     ok (refuses ("verbose", NULL, "verbose: an argument must be NAME=VALUE, as fluid.lease=10s")
             && refuses ("=1", NULL, "=1: an argument must be NAME=VALUE, as fluid.lease=10s"),
-        "an argument must have a name and a value");
+        "an argument must have the form name=value");
     ok (refuses (NULL, "{\"fluid\":{\"lease\":1.5}}", "idtree.fluid.lease: must be a text or a whole number")
             && refuses (NULL, "{\"fluid\":{\"lease\":{\"a\":1}}}",
                         "idtree.fluid.lease: must be a text or a whole number")
             && refuses (NULL, "{\"fluid\":[1]}", "idtree.fluid: must be a text or a whole number"),
-        "the configuration must have texts and whole numbers");
+        "the values in the configuration must be texts or whole numbers");
     settings_destroy (NULL);
     return done_testing ();
 }

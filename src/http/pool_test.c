@@ -33,13 +33,13 @@ static void test_few (void)
     ok (pool_wants (&p) == 0 && !pool_take (&p, 0, 1), "no block is requested before a client waits");
     pool_wait (&p, &a);
     ok (come (&p, 10) == 1 && pool_wants (&p) == 0 && pool_next (&p, 10, &ids) == &a && ids[0] == 100,
-        "the first client gets a block of one");
+        "the first client gets a block of one id");
     pool_wait (&p, &a);
     pool_wait (&p, &b);
-    ok (!pool_take (&p, 20, 1), "a new client does not overtake waiting ones");
+    ok (!pool_take (&p, 20, 1), "the request of a new client does not overtake waiting clients");
     ok (come (&p, 20) == 4 && pool_next (&p, 20, &ids) == &a && ids[0] == 101 && pool_next (&p, 20, &ids) == &b
             && ids[0] == 102 && ids[2] == 104 && !pool_next (&p, 20, &ids),
-        "one block is requested for all waiting clients");
+        "one block of ids is requested for all waiting clients");
 }
 
 /* A client that waits for each answer gets increasing ids, although the ids of large answers do not come from the pool.
@@ -57,22 +57,23 @@ static void test_passed (void)
         more[i] = 2000 + i;
     }
     pool_came (&p, 0, ids, 64);
-    ok ((got = pool_take (&p, 1, 1)) && *got == 1000, "prefetched ids are available");
+    ok ((got = pool_take (&p, 1, 1)) && *got == 1000, "a client gets prefetched ids without a request");
     pool_pass (&p, 1040);
-    ok ((got = pool_take (&p, 2, 1)) && *got == 1041, "no id is handed out below one that was handed out in another "
-                                                      "way");
+    ok ((got = pool_take (&p, 2, 1)) && *got == 1041, "no id is given out below an id that a client got by message");
     pool_pass (&p, 1500);
-    ok (!pool_take (&p, 3, 1), "... and all smaller ids are dropped");
+    ok (!pool_take (&p, 3, 1), "prefetched ids below an id that a client got by message are dropped");
     pool_wait (&p, &c);
-    ok (pool_wants (&p) > 0, "... so that a new block is requested");
+    ok (pool_wants (&p) > 0, "after prefetched ids were dropped a new block is requested");
     pool_came (&p, 4, ids, 64);
-    ok (!pool_next (&p, 4, &got), "a pending block with smaller ids is dropped, too");
+    ok (!pool_next (&p, 4, &got), "a block that arrives with ids below an id got by message is dropped");
     pool_wants (&p);
     pool_came (&p, 5, more, 64);
-    ok (pool_next (&p, 5, &got) == &c && *got == 2000, "... and a waiting client gets the next ids");
+    ok (pool_next (&p, 5, &got) == &c && *got == 2000,
+        "after a block was dropped a waiting client gets ids of the next block");
     pool_came (&p, 6, ids, 64);
     pool_pass (&p, 1000);
-    ok ((got = pool_take (&p, 7, 2)) && *got == 2001, "the lower bound stays");
+    ok ((got = pool_take (&p, 7, 2)) && *got == 2001,
+        "a lower id got by message does not lower the bound for prefetched ids");
 }
 
 static void test_growth (void)
@@ -95,8 +96,8 @@ static void test_growth (void)
         ordered = ordered && ids[0] > last;
         last = ids[0];
     }
-    ok (ordered && last == 100000, "ids are handed out in order, without gaps");
-    ok (messages < 50, "a frequent client needs few messages (%u)", messages);
+    ok (ordered && last == 100000, "prefetched ids are given out in order, without gaps");
+    ok (messages < 50, "a client with frequent requests needs few messages (%u)", messages);
 }
 
 static void test_age (void)
@@ -110,11 +111,11 @@ static void test_age (void)
     p.block = 64;
     pool_wait (&p, &c);
     ok (come (&p, 0) == 64 && pool_next (&p, 0, &ids) == &c && pool_take (&p, POOL_AGE_US, 1),
-        "ids below the age limit are handed out");
-    ok (!pool_take (&p, POOL_AGE_US + 1, 1), "old ids are not");
+        "prefetched ids below the age limit are given out");
+    ok (!pool_take (&p, POOL_AGE_US + 1, 1), "prefetched ids above the age limit are not given out");
     pool_wait (&p, &c);
     ok (come (&p, POOL_AGE_US + 2) == 32 && pool_next (&p, POOL_AGE_US + 2, &ids) == &c && ids[0] == 65,
-        "... and the next block is smaller");
+        "after prefetched ids have expired the next block is smaller");
 }
 
 static void test_failure (void)
@@ -126,11 +127,11 @@ static void test_failure (void)
     pool_init (&p);
     pool_wait (&p, &a);
     pool_wait (&p, &b);
-    ok (pool_wants (&p) == 3, "a block is pending");
+    ok (pool_wants (&p) == 3, "one block for all waiting clients is requested");
     pool_came (&p, 0, NULL, 3);
     ok (!pool_next (&p, 0, &ids) && pool_drop (&p) == &a && pool_drop (&p) == &b && !pool_drop (&p) && p.missing == 0
             && pool_wants (&p) == 0,
-        "if it fails, waiting clients get an error");
+        "if the request for a block fails, waiting clients get an error");
 }
 
 /* A client repeatedly wants more ids than remain. */
@@ -154,7 +155,7 @@ static void test_rest (void)
         good = good && ids[0] == last + 1 && ids[255] == last + 256;
         last = good ? ids[255] : last;
     }
-    ok (good, "remaining ids are not lost, and are handed out first");
+    ok (good, "ids left in a block are given out before those of the next block, and none is lost");
 }
 
 /* The next block is requested while ids of the current block remain. */
@@ -193,12 +194,12 @@ static void test_ahead (void)
         }
     }
     ok (good && waits == 0 && last == 100000,
-        "with large blocks no client waits for the next one, and all ids are in order");
+        "with large blocks no client waits for the next block, and all ids are in order");
     while (pool_take (&p, 100000, 1))
         ;
     (void)pool_wants (&p);
     pool_came (&p, 100000, NULL, 0);
-    ok (pool_wants (&p) == 0, "after a failure no block is requested before a client waits");
+    ok (pool_wants (&p) == 0, "after a failed request for a block, no block is requested before a client waits");
 }
 
 int main (void)

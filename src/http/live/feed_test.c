@@ -36,16 +36,17 @@ static void test_order (void)
 
     feed_say (f, "x", "0");
     join (f, &a);
-    ok (!feed_has (f, &a) && feed_read (f, &a, buf, sizeof (buf)) == 0, "a new reader gets no earlier events");
+    ok (!feed_has (f, &a) && feed_read (f, &a, buf, sizeof (buf)) == 0,
+        "a new reader gets no events from before it joined");
     feed_say (f, "x", "1");
     join (f, &b);
     feed_say (f, "y", "2");
     read_all (f, &a, buf, sizeof (buf), 3);
     ok (strcmp (buf, "event: x\ndata: 1\n\nevent: y\ndata: 2\n\n") == 0,
-        "events are read in order, in pieces of any size");
+        "a reader gets events in order, in pieces of any size");
     read_all (f, &b, buf, sizeof (buf), 100);
     ok (strcmp (buf, "event: y\ndata: 2\n\n") == 0, "each reader gets the events since it joined");
-    ok (!feed_has (f, &a) && !feed_has (f, &b), "... and only once");
+    ok (!feed_has (f, &a) && !feed_has (f, &b), "a reader gets each event only once");
     feed_destroy (f);
 }
 
@@ -65,14 +66,14 @@ static void test_slow (void)
         feed_say (f, "x", data);
     read_all (f, &a, buf, sizeof (buf), 7);
     ok (strcmp (buf, "event: lost\ndata: {\"events\":1001}\n\n") == 0,
-        "a slow reader gets the number of events that it "
-        "missed");
+        "a slow reader gets the number of events that it has missed");
     read_all (f, &b, buf, sizeof (buf), 1);
     ok (strcmp (buf, "\nevent: cut\n\nevent: lost\ndata: {\"events\":1001}\n\n") == 0,
-        "... also in the middle of an event, which is terminated");
+        "a reader that missed events in the middle of one gets the end of that event, then the number of missed "
+        "events");
     feed_say (f, "x", "2");
     read_all (f, &a, buf, sizeof (buf), 1);
-    ok (strcmp (buf, "event: x\ndata: 2\n\n") == 0, "... and continues with the next event");
+    ok (strcmp (buf, "event: x\ndata: 2\n\n") == 0, "a reader that missed events continues with the next event");
     join (f, &a);
     char *huge = calloc (1, FEED_BYTES + 1);
     memset (huge, 'h', FEED_BYTES);
@@ -83,7 +84,7 @@ static void test_slow (void)
         feed_say (f, "x", "");
     read_all (f, &a, buf, sizeof (buf), 50);
     snprintf (want, sizeof (want), "event: lost\ndata: {\"events\":%d}\n\n", FEED_EVENTS + 1);
-    ok (strcmp (buf, want) == 0, "the number of small events is limited, too");
+    ok (strcmp (buf, want) == 0, "the number of events that are kept is limited, even if they are small");
     feed_destroy (f);
 }
 

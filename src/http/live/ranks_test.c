@@ -102,21 +102,21 @@ static void test_tree (void)
 
     topology (r, five);
     ok (ranks_size (r) == 5 && shows (r, 0, 64, "attached_to", "0:null 1:0 3:1 4:1 2:0"),
-        "a tree lists each rank before those below it");
+        "the tree lists each rank before the ranks below it");
     survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-3\",\"idle\":\"4\"}");
     tell (r, 3, active, 10, 1, 99);
     ok (shows (r, 3, 0, "generator", "3:7") && shows (r, 3, 0, "lease_left_s", "3:59.0")
             && shows (r, 3, 0, "lends_to", "3:\"4-5\"") && shows (r, 3, 0, "age_s", "3:1.0"),
-        "a rank shows its last answers, and the remaining time of its lease");
+        "a rank is shown with its last responses, and the remaining time of its lease");
     tell (r, 3, active, 30, 1, 101);
     ok (shows (r, 3, 0, "ids_per_s", "3:10.0") && shows (r, 3, 0, "ids", "3:\"30\""),
-        "... and the ids that it made per second");
-    ok (shows (r, 0, 1, "folded", "0:false 1:true 2:false"), "levels that are too deep are folded");
+        "a rank is shown with the ids that it made per second");
+    ok (shows (r, 0, 1, "folded", "0:false 1:true 2:false"), "levels of the tree below the requested depth are folded");
     ok (shows (r, 1, 0, "below",
                "1:{\"ranks\":2,\"status\":{\"full\":2},\"fluid\":{\"active\":1,\"idle\":1},\"ids_per_s\":10.0,"
                "\"requests_per_s\":10.0}"),
-        "... and summed up");
-    ok (!ranks_tree_new (r, 5, 0, 0), "an unknown rank has no tree");
+        "the values of folded levels are summed up");
+    ok (!ranks_tree_new (r, 5, 0, 0), "a request for the tree of an unknown rank fails");
     ranks_destroy (r);
 }
 
@@ -129,32 +129,34 @@ static void test_changes (void)
     survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-4\"}");
     for (uint32_t rank = 0; rank < 5; rank++)
         tell (r, rank, active, 0, rank > 2 ? 1 : 0, 1);
-    ok (changes (r, NULL), "the first data about a rank is not a change");
+    ok (changes (r, NULL), "the first data about a rank is not reported as a change");
     ranks_take_host (r, 1, "here");
     (void)ranks_pick (r, picked, 5);
     survey (r, "{\"lost\":\"1\",\"full\":\"0,2-4\"}", "{}");
     ok (ranks_pick (r, picked, 2) == 2 && picked[0] == 3 && picked[1] == 4,
-        "ranks whose parent was lost are asked first");
+        "ranks whose parent was lost are asked before others");
     tell (r, 3, active, 0, 0, 2);
     ok (changes (r, "[{\"attached_to\":null,\"fluid\":null,\"ids_from\":null,\"rank\":1,\"status\":\"lost\",\"was\":"
                     "{\"attached_to\":0,\"fluid\":\"active\",\"ids_from\":3,\"status\":\"full\"}},"
                     "{\"attached_to\":0,\"rank\":3,\"was\":{\"attached_to\":1}}]"),
-        "a lost rank, and a rank with a new parent, are reported");
+        "a lost rank and a rank with a new parent are reported as changes");
     ok (changes (r, NULL), "a change of a rank is reported once");
     ok (shows (r, 0, 64, "attached_to", "0:null 2:0 3:0 1:null 4:1"),
-        "a rank without a parent is shown, and so is one that is not known to have left it");
-    ok (ranks_pick (r, picked, 5) == 4, "a lost rank is not asked");
+        "a rank without a parent is shown, and so is a rank that is below it as far as is known");
+    ok (ranks_pick (r, picked, 5) == 4, "no request is sent to a lost rank");
     ok (shows (r, 1, 0, "host", "1:\"here\"") && !ranks_has_host (r, 1),
-        "its host is still shown, and asked for again");
+        "the host of a lost rank is still shown, and requested again");
     tell (r, 1, active, 7, 0, 3);
-    ok (shows (r, 1, 0, "generator", "1:null"), "an answer from before changes nothing");
+    ok (shows (r, 1, 0, "generator", "1:null"), "a response from before a rank was lost changes nothing");
     survey (r, "{\"full\":\"0-4\"}", "{}");
     tell (r, 1, active, 7, 0, 4);
-    ok (shows (r, 0, 64, "attached_to", "0:null 1:0 4:1 2:0 3:0"), "a rank that is back is attached again");
+    ok (shows (r, 0, 64, "attached_to", "0:null 1:0 4:1 2:0 3:0"),
+        "a rank that has returned is shown below its parent again");
     ranks_take_host (r, 1, "there");
-    ok (shows (r, 1, 0, "host", "1:\"there\"") && ranks_has_host (r, 1), "... possibly on another host");
+    ok (shows (r, 1, 0, "host", "1:\"there\"") && ranks_has_host (r, 1),
+        "a rank that has returned may have another host");
     topology (r, five);
-    ok (!ranks_has_host (r, 1), "after a new topology all hosts are asked for again");
+    ok (!ranks_has_host (r, 1), "after a new topology the hosts of all ranks are requested again");
     ranks_destroy (r);
 }
 
@@ -166,7 +168,8 @@ static void test_circle (void)
     survey (r, "{\"full\":\"0-4\"}", "{}");
     tell (r, 1, active, 0, 3, 1);
     char *text = column (r, 0, 64, "rank");
-    ok (strstr (text, "1:1") && strstr (text, "3:3") && strstr (text, "4:4"), "ranks that form a cycle are all shown");
+    ok (strstr (text, "1:1") && strstr (text, "3:3") && strstr (text, "4:4"),
+        "ranks whose parents form a cycle are all shown");
     ranks_destroy (r);
 }
 
@@ -182,15 +185,16 @@ static void test_lost_lease (void)
     tell (r, 2, active, 0, 0, 30);
     json_decref (ranks_rates_new (r, 90));
     survey (r, "{\"lost\":\"2-3\",\"offline\":\"4\",\"full\":\"0-1\"}", "{}");
-    ok (shows (r, 3, 0, "lease_left_s", "3:50.0"), "the lease of a lost rank continues");
+    ok (shows (r, 3, 0, "lease_left_s", "3:50.0"), "the lease of a lost rank is shown");
     ok (shows (r, 2, 0, "lease_left_s", "2:null") && shows (r, 4, 0, "lease_left_s", "4:null"),
-        "... until it is over; a returned lease does not");
+        "the lease of a lost rank is shown until it is over; a returned lease is not shown");
     json_t *rates = ranks_rates_new (r, 100), *row;
     size_t i;
 
     json_array_foreach (json_object_get (rates, "ranks"), i, row)
         if (json_integer_value (json_object_get (row, "rank")) == 3)
-            ok (json_real_value (json_object_get (row, "lease_left_s")) == 50, "rates show it, too");
+            ok (json_real_value (json_object_get (row, "lease_left_s")) == 50,
+                "the rates contain the lease of a lost rank, too");
     json_decref (rates);
     ranks_destroy (r);
 }
@@ -207,10 +211,10 @@ static void test_rates (void)
     json_t *some = ranks_rates_new (r, 2);
     ok (json_array_size (json_object_get (first, "ranks")) == 1
             && json_array_size (json_object_get (none, "ranks")) == 0,
-        "a lease is reported once");
+        "the rates report the same lease of a rank only once");
     ok (json_array_size (json_object_get (some, "ranks")) == 1
             && json_real_value (json_object_get (some, "ids_per_s")) == 50,
-        "the ids that ranks make are reported in each second with ids");
+        "the ids that ranks make are reported for each second with ids");
     json_decref (first);
     json_decref (none);
     json_decref (some);
@@ -254,18 +258,18 @@ static void test_bounds (void)
 
     plant (r, 10, 100);
     ok (told (r, "ranks") == 11 && told (r, "depth") == 1 && told (r, "left_out") == 0,
-        "a tree that is too large is folded, a level as a whole");
+        "a tree that is too large is folded by whole levels");
     for (int i = 0; i < 11; i++)
         for (size_t k = ranks_pick (r, picked, 100); k-- > 0;)
             times[picked[k]]++;
     for (size_t i = 0; i < sizeof (times) / sizeof (times[0]); i++)
         all = all && times[i] >= 1 && times[i] <= 2;
-    ok (all, "all of its ranks are asked in turn");
+    ok (all, "all ranks of a folded tree are asked in turn");
     survey (r, "{\"full\":\"0-1010\"}", "{}");
     (void)ranks_changes_new (r);
     plant (r, 2000, 0);
     ok (told (r, "ranks") == RANKS_ROWS && told (r, "left_out") == 2001 - RANKS_ROWS,
-        "ranks of a level that do not fit are counted");
+        "ranks of a level that is too large are left out, and counted");
     ranks_destroy (r);
 }
 
@@ -296,7 +300,7 @@ static void test_hostile (void)
     topology (r, "{\"size\":3,\"rank\":0,\"children\":[{\"rank\":0},{\"rank\":1},{\"rank\":1}]}");
     ok (told (r, "ranks") == 3, "a topology that repeats or omits ranks is accepted");
     survey (r, "{\"lost\":\"0-99999\",\"full\":\"x\",\"nonsense\":\"0\"}", "{\"active\":7}");
-    ok (told (r, "ranks") == 3, "unknown ranks in sets are ignored");
+    ok (told (r, "ranks") == 3, "unknown ranks in the sets of a response are ignored");
     ranks_destroy (r);
 }
 

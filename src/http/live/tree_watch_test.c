@@ -58,7 +58,8 @@ int main (void)
               && !tree_watch_news (w)->error[0];
         tree_watch_end (w);
     }
-    ok (all && ranks_size (ranks) == 1, "an instance is polled, also again after a pause without readers");
+    ok (all && ranks_size (ranks) == 1,
+        "an instance is polled while there are readers, also after a pause without readers");
     ok (follows == 1, "rank 0 has a single follower of its log, however often polling starts: %d", (int)follows);
 
     tree_watch_destroy (w);

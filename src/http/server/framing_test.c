@@ -82,14 +82,14 @@ static void test_host (void)
         "the Host field names the host, without the blanks around it");
     ok (read_header (&p, "GET HTTP://c:1/x HTTP/1.1\r\n" HOST "\r\n", true, &error) == 0 && p.f.host_size == 3
             && strncmp (p.f.host, "c:1", 3) == 0 && p.f.absolute,
-        "a whole address takes precedence over Host");
+        "a whole address in the request line takes precedence over Host");
     ok (status (LINE "\r\n") == 400 && status (LINE HOST HOST "\r\n") == 400 && status ("GET /x HTTP/1.0\r\n\r\n") == 0,
         "HTTP/1.1 needs exactly one Host");
     ok (status (LINE "Host: a/b\r\n\r\n") == 400 && status (LINE "Host: a b\r\n\r\n") == 400
             && status (LINE "Host: a@b\r\n\r\n") == 400 && status (LINE "Host: [::1]:80\r\n\r\n") == 0
             && status ("GET http:///x HTTP/1.1\r\n" HOST "\r\n") == 400
             && status ("GET http://a%20b/ HTTP/1.1\r\n" HOST "\r\n") == 400,
-        "the host must be a name or an address");
+        "the host in a request must be a name or an address");
 }
 
 static void test_end (void)
@@ -100,12 +100,12 @@ static void test_end (void)
     ok (status (LINE HOST "Content-Length: 0\r\n\r\n") == 0 && status (LINE HOST "Content-Length: 3\r\n\r\n") == 400
             && status (LINE HOST "Content-Length: 4097\r\n\r\n") == 413
             && status (LINE HOST "Content-Length: 18446744073709551616\r\n\r\n") == 400,
-        "only a Content-Length of 0 is accepted");
+        "a request of another Content-Length than 0 is refused");
     ok (status (LINE HOST "Content-Length: 0, 0\r\n\r\n") == 400
             && status (LINE HOST "Content-Length: +0\r\n\r\n") == 400
             && status (LINE HOST "Content-Length:\r\n\r\n") == 400
             && status (LINE HOST "Content-Length: 0\r\ncontent-length: 0\r\n\r\n") == 400,
-        "... and it must be one number");
+        "the Content-Length of a request must be one number");
     ok (read_header (&p, LINE HOST "Transfer-Encoding:\tChunked\r\n\r\n", true, &error) == 0 && p.f.chunked
             && read_header (&p, LINE HOST "\r\n", true, &error) == 0 && !p.f.chunked,
         "chunked encoding is accepted and reported");
@@ -113,17 +113,18 @@ static void test_end (void)
             && status (LINE HOST "Transfer-Encoding: chunked, chunked\r\n\r\n") == 501
             && status ("GET /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n") == 400
             && status (LINE HOST "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n") == 400,
-        "other codings are refused, and so are chunks in HTTP/1.0 or together with a Content-Length");
+        "other transfer codings than chunked are refused, and so are chunks in HTTP/1.0 or together with a "
+        "Content-Length");
 }
 
 static void test_grammar (void)
 {
     ok (status (LINE HOST "X: \xc3\xa4\tb\r\nY:\r\nZ:z\r\n\r\n") == 0,
-        "values may contain letters and tabs, or be empty");
+        "the value of a field may contain letters and tabs, or be empty");
     ok (status (LINE HOST "X : a\r\n\r\n") == 400 && status (LINE HOST ": a\r\n\r\n") == 400
             && status (LINE HOST "X\xa0: a\r\n\r\n") == 400 && status (LINE HOST "X: a\rb\r\n\r\n") == 400
             && status (LINE HOST "X: a\x7f\r\n\r\n") == 400,
-        "names must be tokens, and values must not contain controls");
+        "the names of fields must be tokens, and values must not contain controls");
     ok (status ("G(T /x HTTP/1.1\r\n" HOST "\r\n") == 400 && status ("GET /\x01 HTTP/1.1\r\n" HOST "\r\n") == 400
             && status ("GET /x HTTP/1.1 \r\n" HOST "\r\n") == 400 && status ("GET  /x HTTP/1.1\r\n" HOST "\r\n") == 400,
         "methods must be tokens, targets must not contain controls, and one blank separates them");
@@ -134,7 +135,7 @@ static void test_who (void)
     ok (status (LINE HOST "Origin: http://a\r\nAuthorization: Bearer a\r\nX: b\r\nX: c\r\n\r\n") == 0
             && status (LINE HOST "Origin: http://a\r\norigin: http://b\r\n\r\n") == 400
             && status (LINE HOST "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n") == 400,
-        "fields that identify the client must not be repeated");
+        "fields that identify the client must not occur twice");
 }
 
 static void test_places (void)
@@ -144,17 +145,17 @@ static void test_places (void)
 
     ok (status ("GET /x HTTP/1.1\n" HOST "\r\n") == 400 && status (LINE "Host: localhost\n\r\n") == 400
             && status (LINE HOST "X: a\nY: b\r\n\r\n") == 400 && status (LINE HOST "\n") == 400,
-        "each line must end with CRLF");
+        "each line of a header must end with CRLF");
     ok (read_header (&p, LINE HOST "X: a\nY: b\r\n\r\n", false, &error) == 0
             && read_header (&p, LINE HOST "X: a\rb\r\n\r\n", false, &error) == 400,
-        "if the parser checks that, only the rest is checked");
+        "if the parser checks the ends of lines, only a CR inside of a line is refused");
     p = (struct parser){ .text = "" };
     strcpy (p.text, "A: b");
     p.f.at = p.text;
     framing_field (&p.f, p.text, 1, p.text + 3, 1);
     ok (!p.f.wrong && p.f.at == p.text + 6, "a field ends where the next one begins");
     framing_field (&p.f, p.text + 6, 1, p.text + 5, 1);
-    ok (p.f.wrong, "a value must be behind its name");
+    ok (p.f.wrong, "a field whose value does not follow its name is refused");
 }
 
 static void test_version (void)
@@ -162,10 +163,10 @@ static void test_version (void)
     ok (!framing_parser_is_strict ("0.9.71") && !framing_parser_is_strict ("0.9.75")
             && !framing_parser_is_strict ("0.9.77") && !framing_parser_is_strict ("0.9.9")
             && !framing_parser_is_strict ("?"),
-        "a library up to 0.9.77 cannot be set to be strict");
+        "libmicrohttpd up to 0.9.77 cannot be set to be strict");
     ok (framing_parser_is_strict ("0.9.77.1") && framing_parser_is_strict ("0.9.78")
             && framing_parser_is_strict ("0.10.0") && framing_parser_is_strict ("1.0.1"),
-        "a newer library can be set to be strict");
+        "libmicrohttpd above 0.9.77 can be set to be strict");
 }
 
 int main (void)

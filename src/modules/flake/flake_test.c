@@ -122,11 +122,12 @@ static void test_claims (void)
     rig_init (&rig);
     for (uint32_t rank = 0; rank < 7; rank++)
         good += claim (&rig, rank, broker) == (BELOW (rank) ? 0 : EPERM);
-    ok (good == 7, "a broker can claim for itself and ranks below it only");
+    ok (good == 7, "a broker can claim a name for itself and for ranks below it only");
     bool refused = claim (&rig, 2, broker) == EPERM;
     ok (refused && strstr (idt_msg_string (rig.answer), "must be the rank of the requesting broker"),
-        "the refusal has the reason: %s", idt_msg_string (rig.answer));
-    ok (claim (&rig, 1, IDT_ROLE_OWNER) == EPERM && claim (&rig, 1, IDT_ROLE_ALL) == EPERM, "a client cannot claim");
+        "the refusal of a claim has the reason: %s", idt_msg_string (rig.answer));
+    ok (claim (&rig, 1, IDT_ROLE_OWNER) == EPERM && claim (&rig, 1, IDT_ROLE_ALL) == EPERM,
+        "a client cannot claim a name");
     rig_fini (&rig);
 }
 
@@ -161,13 +162,14 @@ static void test_answers (void)
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
         taken += answer_read (&ids, bad[i], 2);
-    ok (taken == 0, "a text that is not an answer of two ids is refused");
-    ok (answer_read (&ids, "{\"ids\":[\"a\",\"bb\",\"c\",\"d\",\"ee\"]}", 5), "an answer of five ids is read");
+    ok (taken == 0, "a text that is not a response of two ids is refused");
+    ok (answer_read (&ids, "{\"ids\":[\"a\",\"bb\",\"c\",\"d\",\"ee\"]}", 5),
+        "the text of a response of five ids is read");
     ok (takes (&ids, 0, 1, "{\"ids\":[\"a\"]}") && takes (&ids, 2, 2, "{\"ids\":[\"c\",\"d\"]}")
             && takes (&ids, 4, 1, "{\"ids\":[\"ee\"]}"),
-        "it is split into answers, and some ids may be skipped");
+        "a response of five ids is split into parts, and some of its ids may be skipped");
     answer_read (&ids, "{\"ids\":[\"a\",\"bb\"]}", 2);
-    ok (takes (&ids, 0, 2, "{\"ids\":[\"a\",\"bb\"]}"), "an answer may be taken as a whole");
+    ok (takes (&ids, 0, 2, "{\"ids\":[\"a\",\"bb\"]}"), "a part of a response may be the whole response");
 }
 
 int main (void)

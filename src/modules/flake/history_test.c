@@ -466,7 +466,8 @@ static void test_history (uint64_t seed, uint64_t totals[3])
     }
     size_t twice = doubles (h), open = unanswered (h);
     if (twice || open || !h->sound)
-        ok (false, "seed %d: %zu ids made twice, %zu requests not answered once", (int)seed, twice, open);
+        ok (false, "seed %d: %zu ids were made twice, %zu requests were not answered exactly once", (int)seed, twice,
+            open);
     totals[0] += h->ids;
     totals[1] += h->collisions;
     totals[2] += h->forwards;
@@ -483,7 +484,8 @@ int main (int argc, char **argv)
     for (uint64_t seed = first; seed < first + count; seed++)
         test_history (seed, totals);
     ok (totals[0] > 0 && totals[1] > 0 && totals[2] > 0,
-        "%d histories: %d ids, no id twice; %d claims refused for a fingerprint, %d forwards", (int)count,
-        (int)totals[0], (int)totals[1], (int)totals[2]);
+        "in %d random histories with %d ids no id is made twice; %d claims are refused for a fingerprint, and %d "
+        "requests are forwarded",
+        (int)count, (int)totals[0], (int)totals[1], (int)totals[2]);
     return done_testing ();
 }

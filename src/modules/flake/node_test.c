@@ -181,39 +181,39 @@ static void test_make (void)
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_SNO, 10);
     ok (r->answers == 0 && w.borrows == 1 && flake_deadline (w.f) == T0 + 5 * SECOND,
-        "the first request for ids requests a sublease");
+        "a node requests a sublease of time for its first request for ids");
     lend (&w, T0, 9990, 25000);
-    ok (r->answers == 1 && r->ids == 10, "the request is served when time is subleased");
+    ok (r->answers == 1 && r->ids == 10, "a request for ids is served when a sublease of time arrives");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 65536);
-    ok (r->ids == 65536 && w.borrows == 1, "further requests are served from the same sublease");
+    ok (r->ids == 65536 && w.borrows == 1, "further requests for ids are served from the same sublease");
     r = ask (&w, T0 + SECOND, 3, SERIES_SNO, 65536);
     s = ask (&w, T0 + SECOND, 4, SERIES_SNO, 1);
     ok (r->answers == 0 && s->answers == 0 && flake_deadline (w.f) > T0 + SECOND
             && flake_deadline (w.f) <= T0 + SECOND + 4 * MS,
         "ids that do not fit into a unit wait for the next unit");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 65536 && s->answers == 0, "waiting requests are served one after another");
+    ok (r->ids == 65536 && s->answers == 0, "requests that wait for a unit are served one after another");
     tick_all (&w, flake_deadline (w.f));
-    ok (s->ids == 1, "waiting requests are served in order of arrival");
+    ok (s->ids == 1, "requests that wait for a unit are served in order of arrival");
     r = ask (&w, T0 + 12 * SECOND, 5, SERIES_SNO, 1);
-    ok (r->ids == 1 && w.borrows == 2, "in the last quarter of a sublease the next one is requested");
+    ok (r->ids == 1 && w.borrows == 2, "in the last quarter of a sublease a node requests the next one");
     flake_not_lent (w.f, T0 + 12 * SECOND, false);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_SNO, 1);
     ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3,
         "after the end of a sublease a request waits for the next one");
     flake_not_lent (w.f, T0 + 15 * SECOND, false);
-    ok (r->answers == 0 && w.forwards == 1, "if no time is subleased the request is forwarded");
+    ok (r->answers == 0 && w.forwards == 1, "if no sublease is granted, a request is forwarded to the parent");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
     flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
     flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
-    ok (r->answers == 1 && r->ids == 1 && r->first == 0, "the parent's answer is passed on once");
+    ok (r->answers == 1 && r->ids == 1 && r->first == 0, "the parent's response is passed on once");
     r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);
     s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
     ok (r->errnum == EINVAL && s->errnum == EINVAL, "requests for 0 and 65537 ids are refused");
     flake_stop (w.f, T0 + 16 * SECOND);
-    ok (w.backs == 1 && w.end_ms == 26001, "at the end unused time is returned");
+    ok (w.backs == 1 && w.end_ms == 26001, "a node that stops returns the unused time of its sublease");
     r = ask (&w, T0 + 16 * SECOND, 9, SERIES_SNO, 1);
-    ok (r->errnum == EHOSTUNREACH, "after the end requests fail");
+    ok (r->errnum == EHOSTUNREACH, "a request to a node that has stopped fails with EHOSTUNREACH");
     flake_destroy (w.f);
 }
 
@@ -224,34 +224,35 @@ static void test_forward (void)
 
     create (&w, 3, 3);
     r = ask (&w, T0, 1, SERIES_SNO, 1);
-    ok (w.forwards == 1, "a rank at max_partitions forwards sno");
+    ok (w.forwards == 1, "a rank that is not below max_partitions forwards requests for snos");
     flake_forward_failed (w.f, T0, w.tag, EHOSTUNREACH, NULL);
     tick_all (&w, flake_deadline (w.f));
-    ok (w.forwards == 2 && r->answers == 0, "after a broken connection the request is forwarded again");
+    ok (w.forwards == 2 && r->answers == 0, "a forwarded request whose connection broke is forwarded again");
     flake_forward_failed (w.f, T0 + SECOND, w.tag, EAGAIN, "no");
-    ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"), "an error of the parent is passed on");
+    ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"),
+        "an error in the parent's response is passed on");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 1);
     flake_tick (w.f, T0 + 6 * SECOND);
     flake_forwarded (w.f, T0 + 6 * SECOND, w.tag);
     ok (r->answers == 1 && r->errnum == EHOSTUNREACH,
-        "a request without an answer in time fails, and a later answer is ignored");
+        "a forwarded request without a response in time fails, and a later response is ignored");
     destroy (&w, T0 + 7 * SECOND);
 
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_UID, 1);
     flake_not_lent (w.f, T0, true);
-    ok (w.forwards == 1 && r->answers == 0, "a rank that cannot get a sublease forwards uid, too");
+    ok (w.forwards == 1 && r->answers == 0, "a rank that cannot get a sublease forwards requests for uids, too");
     destroy (&w, T0);
 
     create (&w, 0, 65536);
     r = ask (&w, T0, 1, SERIES_SNO, 1);
     flake_not_lent (w.f, T0, false);
     ok (w.forwards == 0 && r->answers == 0 && flake_deadline (w.f) < T0 + SECOND,
-        "rank 0 does not forward: the request waits");
+        "a request at rank 0 waits for a sublease, because rank 0 cannot forward it");
     flake_tick (w.f, T0 + SECOND);
     lend (&w, T0 + SECOND, 11000, 25000);
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1, "the request is served when rank 0 gets a sublease");
+    ok (r->ids == 1, "a waiting request at rank 0 is served when rank 0 gets a sublease");
     destroy (&w, T0 + SECOND);
 }
 
@@ -262,17 +263,17 @@ static void test_own (void)
     struct record *r;
 
     create (&w, 3, 65536);
-    ok (w.claims == 1, "a rank requests the drift before any uid is wanted");
+    ok (w.claims == 1, "a rank requests the drift of the instance when it starts");
     r = ask (&w, T0, 1, SERIES_UID, 1);
     lend (&w, T0, 9990, 25000);
-    ok (r->answers == 0 && w.forwards == 0, "uids wait until the drift is known");
+    ok (r->answers == 0 && w.forwards == 0, "requests for uids wait until the drift is known");
     answer_claim (&w, T0, naming_own (3), 0, UINT64_C (1) << 40);
-    ok (r->ids == 1 && r->fingerprint == 0x80000003, "then uids contain the rank's number");
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "uids contain the rank's number when the drift is known");
     r = ask (&w, T0 + 14 * SECOND, 2, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 1, "the rank's number needs no further claims");
+    ok (r->ids == 1 && w.claims == 1, "a claim of the rank's number need not be repeated");
     flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)3, SERIES_UID, 1, 0, 5, 0, 0 });
     ok (w.req[3].errnum == EINVAL && strstr (w.req[3].text, "drift 5") && strstr (w.req[3].text, "8 drift bits"),
-        "a request for another drift is refused with the drift of the instance");
+        "a request for another drift is refused, and the error has the drift of the instance");
     flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)4, SERIES_UID, 1, 0, 8, 0, 0 });
     ok (w.req[4].ids == 1, "a request for the drift of the instance is served");
     destroy (&w, T0 + 14 * SECOND);
@@ -289,7 +290,8 @@ static void test_own (void)
             flake_claim_failed (w.f, t);
     }
     ok (w.forwards == 1 && r->answers == 0 && w.claims >= 5 && w.claims <= 12,
-        "a rank without a drift forwards, and repeats its claim at growing intervals (%d)", w.claims);
+        "a rank that does not know the drift forwards requests, and repeats its claim at growing intervals (%d)",
+        w.claims);
     destroy (&w, T0 + 3 * SECOND);
 
     create (&w, 0, 65536);
@@ -307,47 +309,50 @@ static void test_given (void)
     create_named (&w, 3, 65536, 7);
     r = ask (&w, T0, 1, SERIES_UID, 100);
     lend (&w, T0, 10000, 25000);
-    ok (r->answers == 0 && w.claims == 1, "a configured name needs a claim");
+    ok (r->answers == 0 && w.claims == 1, "a rank with a configured name claims it at the first request");
     answer_claim (&w, T0, 7, 9000, 12000);
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 100 && r->fingerprint == 7, "the name is used where the sublease and the claim overlap");
+    ok (r->ids == 100 && r->fingerprint == 7, "the configured name is used where sublease and claim overlap");
     r = ask (&w, T0 + 2 * SECOND - 100, 2, SERIES_UID, 1);
     ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND,
-        "the name is not used in a step that exceeds the claim");
+        "the configured name is not used in a step that ends after the claim");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->answers == 0 && w.claims == 2, "the name is not used after the end of the claim");
+    ok (r->answers == 0 && w.claims == 2, "the configured name is not used after the end of the claim");
     answer_claim (&w, T0 + 2 * SECOND, naming_own (3), 0, UINT64_C (1) << 40);
-    ok (r->ids == 1 && r->fingerprint == 0x80000003, "if another rank holds the name, the rank's number is used");
+    ok (r->ids == 1 && r->fingerprint == 0x80000003,
+        "if another rank holds the configured name, the rank's number is used");
     r = ask (&w, T0 + 2 * SECOND + MS, 3, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 2, "further requests get the rank's number, too");
+    ok (r->ids == 1 && w.claims == 2,
+        "while the claim of the name is refused, further requests get ids with the rank's number");
     r = ask (&w, T0 + 4 * SECOND, 4, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 3, "the refused claim is repeated a second later");
+    ok (r->ids == 1 && w.claims == 3, "a refused claim of the name is repeated a second later");
     answer_claim (&w, T0 + 4 * SECOND, 7, 14000, 25000);
     r = ask (&w, T0 + 4 * SECOND + 10, 5, SERIES_UID, 1);
-    ok (r->answers == 0, "a granted name is used from the first whole step on");
+    ok (r->answers == 0, "a name that was granted at last is used from the next whole step on");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1 && r->fingerprint == 7, "in whole steps of the granted time the name is used");
+    ok (r->ids == 1 && r->fingerprint == 7, "in whole steps of the granted time the configured name is used");
     r = ask (&w, T0 + 6 * SECOND, 9, SERIES_UID, 20000);
-    ok (r->answers == 0 && r->got == 16384 && r->fingerprint == 7, "a request is served in part under the name");
+    ok (r->answers == 0 && r->got == 16384 && r->fingerprint == 7,
+        "a request for many ids is served in part under the name");
     answer_claim (&w, T0 + 6 * SECOND + 10, naming_own (3), 0, UINT64_C (1) << 40);
     for (int i = 0; i < 8 && !r->answers; i++)
         tick_all (&w, flake_deadline (w.f));
     ok (r->ids == 20000 && r->fingerprint == 0x80000003,
-        "if the name is refused meanwhile, all its ids are made again under the number");
+        "if the claim is refused during a request, all ids of the request are made again under the rank's number");
     r = ask (&w, T0 + 8 * SECOND, 10, SERIES_UID, 1);
     answer_claim (&w, T0 + 8 * SECOND, 7, 14000, 25000);
     lend (&w, T0 + 14 * SECOND, 25000, 40000);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_UID, 1);
-    ok (r->answers == 0 && w.claims == 5, "after the end of a claim the request waits for rank 0");
+    ok (r->answers == 0 && w.claims == 5, "after the end of a claim a request waits for rank 0's answer");
     tick_all (&w, flake_deadline (w.f));
     ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0,
-        "after a second without an answer the rank's number is used");
+        "after a second without an answer to the claim the rank's number is used");
     r = ask (&w, T0 + 17 * SECOND, 7, SERIES_UID, 1);
-    ok (r->ids == 1, "later requests use the rank's number, too");
+    ok (r->ids == 1, "while no answer to the claim arrives, later requests get ids with the rank's number");
     flake_claimed (w.f, T0 + 17 * SECOND, &(struct grant){ 7, { 25000, 40000 }, 5 });
     r = ask (&w, T0 + 18 * SECOND, 8, SERIES_UID, 1);
     ok (r->ids == 1 && r->fingerprint == 0x80000003 && flake_drift (w.f) == 8,
-        "a grant with another drift is not used");
+        "a grant of a name with another drift is not used");
     destroy (&w, T0 + 18 * SECOND);
 }
 
@@ -364,7 +369,7 @@ static void test_claims (void)
     lend (&w, T0, 10000, 10100);
     flake_tick (w.f, T0 + 90 * MS);
     ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND,
-        "a short sublease is renewed until the claim is repeated");
+        "rank 0 renews a short sublease for as long as a name is claimed");
     destroy (&w, T0 + 90 * MS);
 
     create (&w, 0, 65536);
@@ -379,29 +384,29 @@ static void test_claims (void)
     err.text[0] = '\0';
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7 && grant.range.lo_ms == 10000
             && grant.range.hi_ms == 25000 && !err.text[0],
-        "rank 0 grants a name for the time that it has subleased");
+        "rank 0 grants a name for the time of its sublease");
     ok (flake_claim_request (w.f, T0, &theirs, &grant, &err) == 0 && grant.fingerprint == 0x80000004
             && strstr (err.text, "me@here") && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
-        "another rank gets its own number, and a text with both names");
+        "a rank that claims another rank's name gets its own number, and a text with both names");
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7,
-        "the same rank may claim its name again");
+        "a rank may claim the name that it holds again");
     lend (&w, T0 + 11 * SECOND, 25000, 40000);
     ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &grant, &err) == 0 && grant.fingerprint == 7
             && grant.range.lo_ms == 25000 && grant.range.hi_ms == 40000,
-        "after the end of a claim another rank may have the name, from then on");
+        "after the end of a claim another rank may have the name, from that end on");
     lend (&w, T0 + 31 * SECOND, 40000, 55000);
     ok (flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000
             && flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000,
-        "the first rank may have it again later, without the other rank's time");
+        "a rank may have its former name again, but not for the other rank's time");
     flake_stop (w.f, T0 + 32 * SECOND);
-    ok (w.backs == 0, "granted time is not returned");
+    ok (w.backs == 0, "rank 0 does not return time for which it has granted a name");
     flake_destroy (w.f);
 
     create (&w, 0, 65536);
     lend (&w, T0, 10000, 25000);
     lend (&w, T0 + 12 * SECOND, 25000, 37000);
     flake_stop (w.f, T0 + 13 * SECOND);
-    ok (w.backs == 1 && w.end_ms <= 23001, "of contiguous subleases all unused time is returned, from %d on",
+    ok (w.backs == 1 && w.end_ms <= 23001, "rank 0 returns all unused time of contiguous subleases, from %d on",
         (int)w.end_ms);
     flake_destroy (w.f);
 
@@ -409,7 +414,7 @@ static void test_claims (void)
     lend (&w, T0, 10000, 25000);
     flake_claim_request (w.f, T0, &own, &grant, &err);
     flake_stop (w.f, T0 + SECOND);
-    ok (w.backs == 1 && w.end_ms < 11002, "granting numbers does not keep time from being returned");
+    ok (w.backs == 1 && w.end_ms < 11002, "rank 0 returns unused time even if it has granted numbers of ranks");
     flake_destroy (w.f);
 }
 
@@ -432,10 +437,10 @@ static void test_turns (void)
     create (&w, 3, 65536);
     put (&w, 1, 1, 65536);
     ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0,
-        "a call makes FLAKE_TURN_IDS ids, and then the node is due again");
+        "a call makes FLAKE_TURN_IDS ids, and then the node is due again immediately");
     for (size_t i = 2; i < 10; i++)
         put (&w, i, 1, 65536);
-    ok (w.given == FLAKE_TURN_IDS, "requests that arrive meanwhile do not make the call longer");
+    ok (w.given == FLAKE_TURN_IDS, "requests that arrive while a node is due do not make the call longer");
     put (&w, 10, 2, 2000);
     put (&w, 11, 2, 1);
     put (&w, 62, 3, 1);
@@ -446,16 +451,16 @@ static void test_turns (void)
         most = w.given - before > most ? w.given - before : most;
     }
     ok (most <= 2 * FLAKE_TURN_IDS && w.nanswered == 12 && w.given == 9 * 65536 + 2002,
-        "all ids are made, at most FLAKE_TURN_IDS per queue in a turn");
+        "all ids of large requests are made, at most FLAKE_TURN_IDS per queue in a turn");
     ok (w.order[0] == 62, "a request for few ids does not wait for requests for many");
     ok (w.order[2] == 2 && w.order[3] == 10 && w.order[4] == 11,
-        "a requester waits for at most two large requests of another, and each is served in order");
+        "a requester waits for at most two large requests of another, and the requests of each are served in order");
     int ticks = 0;
     for (size_t i = 12; i < 62; i++)
         put (&w, i, i, 1);
     for (; flake_deadline (w.f) <= T0; ticks++)
         flake_tick (w.f, T0);
-    ok (w.nanswered == 62, "many small requests are served");
+    ok (w.nanswered == 62, "many small requests are all served");
     size_t gone = 3;
     put (&w, 1, 1, 65536);
     put (&w, 2, 1, 65536);
@@ -468,7 +473,7 @@ static void test_turns (void)
     ok (w.nanswered == 3 && w.order[0] == 1 && w.order[2] == 4, "no ids are made for a requester that has gone");
     w.no_memory = true;
     put (&w, 5, 1, 1);
-    ok (w.req[5].errnum == ENOMEM, "ids that cannot be added to an answer are an error");
+    ok (w.req[5].errnum == ENOMEM, "a request fails if ids cannot be added to its response");
     destroy (&w, T0);
 }
 
@@ -480,22 +485,23 @@ static void test_waiting (void)
     create (&w, 3, 65536);
     for (size_t i = 1; i < 13; i++)
         r = ask (&w, T0, i, SERIES_SNO, 1);
-    ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one requester may use half of flake.max-waiting");
+    ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one requester may use half of the places of flake.max-waiting");
     flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 1, 0 });
-    ok (w.req[13].answers == 0, "other requesters still have room");
-    ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1, "other kinds still have room");
+    ok (w.req[13].answers == 0, "when one requester has used its places, other requesters still have some");
+    ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1,
+        "when the places of snos are used, other kinds of ids still have some");
     flake_tick (w.f, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[11].errnum == EHOSTUNREACH && w.req[13].errnum == EHOSTUNREACH,
-        "all requests are answered at their deadline");
+        "requests that wait for a sublease are answered at their deadline");
     destroy (&w, T0 + 5 * SECOND);
 
     create (&w, 3, 65536);
     for (size_t i = 1; i < 13; i++)
         flake_generate (w.f, T0, &(struct flake_request){ (void *)i, SERIES_SNO, 1, 0, 0, i, 1001 });
     ok (w.req[12].errnum == EAGAIN && w.req[10].answers == 0,
-        "all requesters of one user together may use half of flake.max-waiting");
+        "all requesters of one user together may use half of the places of flake.max-waiting");
     flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 13, 1002 });
-    ok (w.req[13].answers == 0, "another user still has room");
+    ok (w.req[13].answers == 0, "when one user has used its places, another user still has some");
     flake_tick (w.f, T0 + 5 * SECOND);
     destroy (&w, T0 + 5 * SECOND);
 
@@ -504,7 +510,8 @@ static void test_waiting (void)
     for (size_t i = 1; i < 9; i++)
         put (&w, i, 1, 65536);
     flake_tick (w.f, T0 + 5 * SECOND);
-    ok (w.req[1].answers == 0 && w.req[8].answers == 0, "a request that waits for its turn may wait longer");
+    ok (w.req[1].answers == 0 && w.req[8].answers == 0,
+        "a request that waits for its turn may wait longer than one that waits for a sublease");
     flake_tick (w.f, T0 + 30 * SECOND);
     ok (w.req[1].errnum == EAGAIN && w.req[8].errnum == EAGAIN && strstr (w.req[8].text, "try again"),
         "a request whose turn does not come fails with EAGAIN");
@@ -515,13 +522,13 @@ static void test_waiting (void)
         flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, FLAKE_FEW, 0, 0, i, 0 });
         tick_all (&w, T0);
     }
-    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "at most FLAKE_MAX_UP batches are under way");
+    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "a node has at most FLAKE_MAX_UP forwarded requests under way");
     flake_forwarded (w.f, T0, w.tag);
-    ok (w.nanswered == 1 && flake_deadline (w.f) <= T0, "an answer frees a place");
+    ok (w.nanswered == 1 && flake_deadline (w.f) <= T0, "the response to a forwarded request makes a place free");
     tick_all (&w, T0);
-    ok (w.forwards == FLAKE_MAX_UP + 1, "then one more batch is sent");
+    ok (w.forwards == FLAKE_MAX_UP + 1, "when a place is free one more forwarded request is sent");
     destroy (&w, T0);
-    ok (w.req[1].errnum == EHOSTUNREACH && w.req[60].errnum == EHOSTUNREACH, "at the end all requests are answered");
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[60].errnum == EHOSTUNREACH, "a node that stops answers all requests");
 }
 
 static void put_meta (struct world *w, size_t cookie, uint32_t count, uint8_t meta)
@@ -548,29 +555,31 @@ static void test_combine (void)
     tag = w.tag;
     for (size_t i = 2; i < 12; i++)
         put_meta (&w, i, (uint32_t)i, 0);
-    ok (w.forwards == 1 && w.up.count == 1, "while a request is under way, further ones are collected");
+    ok (w.forwards == 1 && w.up.count == 1, "while a forwarded request is under way, further requests are collected");
     put_meta (&w, 12, 5, 7);
-    ok (w.forwards == 2 && w.up.count == 5 && w.up.meta == 7, "requests with another meta are not combined with them");
+    ok (w.forwards == 2 && w.up.count == 5 && w.up.meta == 7,
+        "requests with another meta are not combined with collected ones");
     flake_cancel (w.f, T0, gone_cb, &(size_t){ 4 });
     flake_forwarded (w.f, T0, tag);
     tick_all (&w, T0);
     ok (got (&w, 1, 0, 1) && w.forwards == 3 && w.up.count == 65 - 4 && flake_forward_count (w.f, w.tag) == 61,
-        "ten collected requests are sent together, without the cancelled one");
+        "ten collected requests are forwarded as one, without the cancelled one");
     tag = w.tag;
     put_meta (&w, 13, 1000, 0);
     put_meta (&w, 14, 25, 0);
-    ok (w.forwards == 4 && w.up.count == 1000, "a full batch is sent without waiting");
+    ok (w.forwards == 4 && w.up.count == 1000,
+        "collected requests that are a full batch are forwarded without waiting");
     flake_cancel (w.f, T0, gone_cb, &(size_t){ 3 });
     flake_forwarded (w.f, T0, tag);
     ok (got (&w, 2, 0, 2) && w.req[3].answers == 0 && w.req[4].answers == 0 && got (&w, 5, 5, 5)
             && got (&w, 11, 50, 11),
-        "each request gets its part of the answer; the part of a cancelled one is dropped");
+        "each collected request gets its part of the response, and the part of a cancelled one is dropped");
     tick_all (&w, T0);
     ok (flake_stats (w.f)->forwards == 4 && flake_stats (w.f)->combined == 8,
-        "forwarded and combined requests are counted");
+        "the node counts forwarded and combined requests");
     destroy (&w, T0);
     ok (w.req[13].errnum == EHOSTUNREACH && w.req[14].errnum == EHOSTUNREACH && w.req[3].answers == 0,
-        "at the end waiting requests are answered");
+        "a node that stops answers the collected requests");
 }
 
 static void test_combine_failed (void)
@@ -583,27 +592,28 @@ static void test_combine_failed (void)
         put_meta (&w, i, 2, 0);
     w.no_way = false;
     flake_tick (w.f, flake_deadline (w.f));
-    ok (w.forwards == 1 && w.up.count == 6, "requests that could not be sent are sent together later");
+    ok (w.forwards == 1 && w.up.count == 6, "requests that could not be sent are later forwarded as one");
     flake_forward_failed (w.f, T0 + SECOND, w.tag, EHOSTUNREACH, NULL);
     flake_cancel (w.f, T0 + SECOND, gone_cb, &(size_t){ 2 });
     flake_tick (w.f, flake_deadline (w.f));
     ok (w.forwards == 2 && w.up.count == 4 && w.req[1].answers == 0,
-        "after a broken connection they are sent together again");
+        "after a broken connection requests that were forwarded as one are forwarded as one again");
     flake_forward_failed (w.f, T0 + 2 * SECOND, w.tag, EAGAIN, "no");
     ok (w.req[1].errnum == EAGAIN && w.req[3].errnum == EAGAIN && !strcmp (w.req[3].text, "no")
             && w.req[2].answers == 0,
-        "an error of the parent answers all requests of a batch");
-    ok (flake_forward_count (w.f, w.tag) == 0, "the batch is not waited for any longer");
+        "an error of the parent answers all requests that were forwarded as one");
+    ok (flake_forward_count (w.f, w.tag) == 0,
+        "after an error of the parent the node no longer waits for the forwarded request");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 3, 3);
     put_meta (&w, 1, 1, 0);
     put_meta (&w, 2, 1, 0);
     flake_tick (w.f, T0 + 5 * SECOND);
-    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "collected requests have a deadline, too");
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "collected requests have a deadline");
     flake_forwarded (w.f, T0 + 5 * SECOND, w.tag);
     flake_tick (w.f, T0 + 5 * SECOND);
-    ok (w.forwards == 1, "expired requests are not sent");
+    ok (w.forwards == 1, "collected requests whose deadline has passed are not sent");
     destroy (&w, T0 + 5 * SECOND);
 }
 
@@ -636,14 +646,16 @@ static void test_series (void)
     struct series sno = { .sno = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 3 } }) };
     struct series uid = { .uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = 7 } }) };
 
-    ok (usable (&sno, second + 1000, second + 11000, 4000) == 4000, "of 10 ms only the whole unit of 4 ms is used");
+    ok (usable (&sno, second + 1000, second + 11000, 4000) == 4000,
+        "of a sublease of 10 ms only the whole unit of 4 ms is used for snos");
     ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000,
-        "a range that begins and ends with units is used completely");
-    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0, "a range without a whole unit is not used");
+        "a sublease that begins and ends with units is used completely for snos");
+    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0,
+        "a sublease without a whole unit is not used for snos");
     ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024,
-        "of 3 ms only the whole steps of 1.024 ms are used");
+        "of a sublease of 3 ms only the whole steps of 1.024 ms are used for uids");
     ok (usable (&uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024,
-        "the shorter last step of a second is used");
+        "the shorter last step of a second is used for uids");
     sno_gen_destroy (sno.sno);
     uid_gen_destroy (uid.uid);
 }
@@ -661,19 +673,19 @@ static void test_registry (void)
     name[sizeof (name) - 1] = '\0';
     claim.node = name;
     ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == EINVAL,
-        "a name that is too long is refused");
+        "a claim of a name that is too long is refused");
     claim.node = "n";
     for (uint32_t i = 0; i < REGISTRY_MAX; i++) {
         claim.fingerprint = i * 40503u;
         good = good && registry_claim (r, 150, &held, &claim, &range, &err) == 0;
     }
-    ok (good && r->count == REGISTRY_MAX, "%u fingerprints can be held", REGISTRY_MAX);
+    ok (good && r->count == REGISTRY_MAX, "the registry holds up to %u fingerprints", REGISTRY_MAX);
     claim.fingerprint = 1;
     ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == ENOSPC,
-        "a further fingerprint is refused");
+        "a fingerprint above the limit of the registry is refused");
     claim.rank = 2;
     ok (registry_claim (r, 200, &later, &claim, &range, &err) == 0 && r->count == 1 && range.lo_ms == 200,
-        "expired fingerprints are dropped, and their time is not granted again");
+        "expired fingerprints of the registry are dropped, and their time is not granted again");
     registry_fini (r);
 }
 
@@ -720,8 +732,8 @@ static void test_memory (void)
             good = good && r->answers == 1 && (r->ids == 2 || r->errnum == ENOMEM);
         }
     }
-    ok (good && lives > 10, "if any allocation fails, each request is answered once (%d places)", lives);
-    ok (short_of_memory >= SERIES_KINDS + 2, "requests that lack memory fail with ENOMEM");
+    ok (good && lives > 10, "if any allocation of a node fails, each request is answered once (%d allocations)", lives);
+    ok (short_of_memory >= SERIES_KINDS + 2, "requests whose allocation fails get ENOMEM");
 }
 
 int main (void)

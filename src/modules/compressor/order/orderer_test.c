@@ -48,12 +48,12 @@ static void check_order (void)
     struct orderer *o = create (&roomy, NULL, 0, 0);
 
     ok (orderer_seq (o) == 0, "a new document has no ranges");
-    ok (add (o, A, 1, 2) == 1 && orderer_seq (o) == 1, "the first range has number 1");
-    ok (add (o, B, 1, 3) == 1 && orderer_seq (o) == 2, "the range of another session has the next number");
+    ok (add (o, A, 1, 2) == 1 && orderer_seq (o) == 1, "the first range of a document has number 1");
+    ok (add (o, B, 1, 3) == 1 && orderer_seq (o) == 2, "the next range, of another session, has number 2");
     ok (add (o, A, 1, 2) == 0 && orderer_seq (o) == 2, "a range that is sent again is dropped");
     ok (add (o, A, 3, 4) == 1 && add (o, A, 1, 2) == 0 && add (o, A, 3, 4) == 0,
-        "older ranges that are sent again are dropped");
-    ok (strstr (orderer_range (o, 3), "\"firstGenCount\":3"), "the text of a range is kept");
+        "older ranges of a session that are sent again are dropped");
+    ok (strstr (orderer_range (o, 3), "\"firstGenCount\":3"), "the orderer keeps the text of a range");
     orderer_destroy (o);
 }
 
@@ -63,21 +63,24 @@ static void check_refused (void)
     struct idcomp_range empty = { .session = A };
 
     add (o, A, 1, 4);
-    ok (add (o, A, 6, 1) == -EINVAL && strstr (error.text, "missing"), "a gap is refused: %s", error.text);
-    ok (add (o, A, 4, 2) == -EINVAL && strstr (error.text, "part"), "an overlap is refused: %s", error.text);
-    ok (add (o, B, 2, 1) == -EINVAL, "a session that does not begin at 1 is refused");
+    ok (add (o, A, 6, 1) == -EINVAL && strstr (error.text, "missing"), "a range after a gap is refused: %s",
+        error.text);
+    ok (add (o, A, 4, 2) == -EINVAL && strstr (error.text, "part"), "a range that is known in part is refused: %s",
+        error.text);
+    ok (add (o, B, 2, 1) == -EINVAL, "a first range of a session that does not begin at 1 is refused");
     ok (orderer_add (o, &empty, &error) < 0 && errno == EINVAL, "a range without ids is refused");
     ok (add (o, A, 0, 5) == -EINVAL && add (o, A, -1, 6) == -EINVAL && add (o, A, 5, 0) == -EINVAL
             && add (o, A, 5, -1) == -EINVAL && add (o, A, 1, INT64_MAX) == -EINVAL
             && add (o, A, 5, INT64_MAX) == -EINVAL,
-        "numbers out of range are refused");
+        "a range with numbers out of range is refused");
     ok (add_sized (o, A, 5, 1, 0) == -EINVAL && add_sized (o, A, 5, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == -EINVAL,
-        "a cluster size out of range is refused");
-    ok (add (o, "nonsense", 1, 1) == -EINVAL, "an invalid session UUID is refused: %s", error.text);
-    ok (add (o, A_PLUS_5, 1, 1) == -EINVAL, "a collision is refused: %s", error.text);
-    ok (add (o, OWN, 1, 1) == -EINVAL, "the orderer's own session is refused: %s", error.text);
-    ok (orderer_seq (o) == 1 && add (o, A, 5, 1) == 1 && add (o, B, 1, 1) == 1, "refused ranges change no session");
-    ok (!orderer_range (o, 4) && strstr (orderer_range (o, 3), B), "refused ranges leave no text");
+        "a range with a cluster size out of range is refused");
+    ok (add (o, "nonsense", 1, 1) == -EINVAL, "a range with an invalid session UUID is refused: %s", error.text);
+    ok (add (o, A_PLUS_5, 1, 1) == -EINVAL,
+        "a range of a session whose UUIDs collide with another session's is refused: %s", error.text);
+    ok (add (o, OWN, 1, 1) == -EINVAL, "a range of the orderer's own session is refused: %s", error.text);
+    ok (orderer_seq (o) == 1 && add (o, A, 5, 1) == 1 && add (o, B, 1, 1) == 1, "a refused range changes no session");
+    ok (!orderer_range (o, 4) && strstr (orderer_range (o, 3), B), "a refused range leaves no text");
     orderer_destroy (o);
 }
 
@@ -102,10 +105,10 @@ static void check_limits (void)
     struct orderer *o = create (&tight, NULL, 0, 0);
 
     ok (add (o, A, 1, 1) == 1 && add (o, B, 1, 1) == 1, "a document accepts its limit of sessions");
-    ok (add (o, C, 1, 1) == -EDQUOT, "a further session is refused: %s", error.text);
-    ok (add (o, A, 2, 9) == 1, "sessions of a full document continue");
+    ok (add (o, C, 1, 1) == -EDQUOT, "a session above the limit of a document is refused: %s", error.text);
+    ok (add (o, A, 2, 9) == 1, "sessions of a document at its limit can add ranges");
     ok (add (o, B, 2, 9) == -EDQUOT, "a range above the limit of clusters is refused: %s", error.text);
-    ok (add (o, A, 1, 1) == 0, "a range that was ordered before is dropped in a full document");
+    ok (add (o, A, 1, 1) == 0, "a range that was ordered before is dropped even at the limit of clusters");
     orderer_destroy (o);
 }
 
@@ -121,7 +124,7 @@ static void check_window (void)
     orderer_stored (o);
     ok (orderer_stored_seq (o) == 5 && !orderer_range (o, 2) && orderer_range (o, 3) && orderer_range (o, 5),
         "of the stored ranges only the last ones are kept");
-    ok (!orderer_range (o, 6) && !orderer_range (o, 0), "unknown numbers have no text");
+    ok (!orderer_range (o, 6) && !orderer_range (o, 0), "a number without a kept range has no text");
     orderer_destroy (o);
 }
 
@@ -153,7 +156,7 @@ static void check_stored_view (void)
     form = orderer_save_stored (o, &size);
     then = orderer_save (o, &then_size);
     ok (equal_forms (form, size, then, then_size) && orderer_stored_stats (o).clusters == 4,
-        "after these are stored the form has them");
+        "when later ranges are stored, the stored form has them");
     orderer_destroy (o);
 }
 
@@ -170,8 +173,9 @@ static void check_digests (void)
     orderer_stored (o); /* the window keeps 3 ranges */
     ok (orderer_digest (o, 5, &before) == 0 && before == d[5] && orderer_digest (o, 3, &before) == 0 && before == d[3]
             && orderer_digest (o, 2, &before) == 0 && before == d[2],
-        "digests are kept from before the first kept range on");
-    ok (orderer_digest (o, 1, &before) < 0 && orderer_digest (o, 6, &before) < 0, "other digests are not known");
+        "digests are kept for the ranges that are kept, and for the range before");
+    ok (orderer_digest (o, 1, &before) < 0 && orderer_digest (o, 6, &before) < 0,
+        "digests of older and of future ranges are not known");
     orderer_destroy (o);
 }
 
@@ -185,17 +189,19 @@ static void check_reload (void)
     void *form = orderer_save (o, &size);
     struct orderer *again = create (&roomy, form, size, 2);
     ok (idcomp_equal (orderer_ids (o), orderer_ids (again), IDCOMP_WITHOUT_LOCAL) && orderer_seq (again) == 2,
-        "a stored form restores all clusters");
+        "an orderer that loads a stored form has all its clusters");
     ok (add (again, A, 1, 4) == 0 && add (again, A, 5, 1) == 1 && orderer_seq (again) == 3,
-        "ordering continues after a reload");
-    ok (!orderer_range (again, 2) && orderer_range (again, 3), "ranges of the form have no text, later ones have");
+        "an orderer continues to order after it has loaded a form");
+    ok (!orderer_range (again, 2) && orderer_range (again, 3),
+        "ranges in a loaded form have no text, and later ranges have");
     free (form);
     orderer_destroy (o);
     orderer_destroy (again);
-    ok (!orderer_create (&roomy, "damaged", 7, 0) && errno == IDCOMP_ECORRUPT_LENGTH, "a damaged form is refused");
+    ok (!orderer_create (&roomy, "damaged", 7, 0) && errno == IDCOMP_ECORRUPT_LENGTH,
+        "a damaged stored form is refused");
     errno = EINTR;
     orderer_destroy (NULL);
-    ok (errno == EINTR, "destroying NULL does nothing and keeps errno");
+    ok (errno == EINTR, "orderer_destroy (NULL) does nothing and keeps errno");
 }
 
 int main (void)

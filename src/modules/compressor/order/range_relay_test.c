@@ -76,28 +76,30 @@ static void check_combining (void)
     struct range_relay *r = create (100);
     const struct range_relay_result results[] = { { .seq = 5 }, { .errnum = EINVAL, .text = "no" } };
 
-    ok (strcmp (next (r), "") == 0, "without elements nothing is sent");
+    ok (strcmp (next (r), "") == 0, "a relay without ranges sends nothing");
     add (r, &a, 1, 1, RANGE_RELAY_NEVER);
-    ok (strcmp (next (r), "1") == 0, "a single element is sent immediately");
+    ok (strcmp (next (r), "1") == 0, "a single range is sent immediately");
     add (r, &a, 2, 1, RANGE_RELAY_NEVER);
     add (r, &a, 3, 1, RANGE_RELAY_NEVER);
-    ok (strcmp (next (r), "") == 0, "further elements wait while it is under way");
+    ok (strcmp (next (r), "") == 0, "further ranges wait while a request is under way");
     range_relay_answered (r, results);
-    ok (a.count[1] == 1 && a.seq[1] == 5 && a.errnum[1] == 0, "the element is answered");
-    ok (strcmp (next (r), "23") == 0 && range_relay_under_way (r) == 2, "the waiting elements are sent together");
+    ok (a.count[1] == 1 && a.seq[1] == 5 && a.errnum[1] == 0, "the sender of a range gets a response");
+    ok (strcmp (next (r), "23") == 0 && range_relay_under_way (r) == 2, "the waiting ranges are sent in one request");
     range_relay_failed (r);
     add (r, &a, 4, 1, RANGE_RELAY_NEVER);
     ok (a.count[2] + a.count[3] == 0 && strcmp (next (r), "234") == 0,
-        "elements of a failed request are sent again, before later ones");
+        "ranges of a failed request are sent again, before later ones");
     range_relay_failed (r);
     next (r);
     a.add_to = r;
     range_relay_answered (r, (struct range_relay_result[]){ results[0], results[1], results[0] });
-    ok (a.errnum[2] == 0 && a.errnum[3] == EINVAL && a.errnum[4] == 0, "each element gets its own answer");
-    ok (strcmp (next (r), "9") == 0, "a reply function may add an element");
-    ok (range_relay_stats (r).elements == 1 && range_relay_stats (r).ranges == 1, "held elements are counted");
+    ok (a.errnum[2] == 0 && a.errnum[3] == EINVAL && a.errnum[4] == 0,
+        "the sender of each range gets its own response");
+    ok (strcmp (next (r), "9") == 0, "a reply function may add a range");
+    ok (range_relay_stats (r).elements == 1 && range_relay_stats (r).ranges == 1,
+        "a relay counts the ranges that it holds");
     range_relay_destroy (r);
-    ok (a.count[9] == 1 && a.errnum[9] == ECANCELED, "an element that is left at the end is answered");
+    ok (a.count[9] == 1 && a.errnum[9] == ECANCELED, "the sender of a range that is left at the end gets a response");
 }
 
 static void check_limits (void)
@@ -105,12 +107,13 @@ static void check_limits (void)
     struct answers a = { 0 };
     struct range_relay *r = create (10);
 
-    ok (add (r, &a, 1, 11, RANGE_RELAY_NEVER) == 0, "an element larger than the limit is accepted if no other is held");
-    ok (add (r, &a, 2, 1, RANGE_RELAY_NEVER) < 0 && errno == EAGAIN, "an element above the limit is refused");
+    ok (add (r, &a, 1, 11, RANGE_RELAY_NEVER) == 0,
+        "a range larger than the limit is accepted if the relay holds no other");
+    ok (add (r, &a, 2, 1, RANGE_RELAY_NEVER) < 0 && errno == EAGAIN, "a range above the limit of the relay is refused");
     ok (add_text (r, &a, 3, NULL, 1, RANGE_RELAY_NEVER) < 0 && errno == ENOMEM,
-        "an element without text is refused with ENOMEM");
+        "a range whose text could not be allocated is refused with ENOMEM");
     range_relay_destroy (r);
-    ok (a.count[1] == 1 && a.count[2] == 0, "a refused element is not answered");
+    ok (a.count[1] == 1 && a.count[2] == 0, "the reply function is not called for a refused range");
 
     r = create (100000);
     add (r, &a, 1, RANGE_RELAY_BATCH_RANGES, RANGE_RELAY_NEVER);
@@ -126,14 +129,14 @@ static void check_limits (void)
     add (r, &a, 4, 1, RANGE_RELAY_NEVER);
     ok (strcmp (next (r), "3") == 0, "a request has at most RANGE_RELAY_BATCH_BYTES bytes");
     range_relay_destroy (r);
-    ok (a.count[3] == 1 && a.count[4] == 1, "all elements are answered at the end");
+    ok (a.count[3] == 1 && a.count[4] == 1, "at the end the senders of all ranges get a response");
 
     r = create (100);
     struct range_relay_element *e = range_relay_add_new (
         r, (struct range_relay_element){ .reply = reply_cb, .arg = &a, .index = 5, .text = strdup ("{}") });
     e->arg = NULL;
     range_relay_destroy (r);
-    ok (a.count[5] == 0, "an element whose arg was set to NULL is not answered");
+    ok (a.count[5] == 0, "the reply function is not called for a range whose arg was set to NULL");
 }
 
 static void check_deadlines (void)
@@ -147,17 +150,17 @@ static void check_deadlines (void)
     add (r, &a, 3, 1, 2000);
     add (r, &a, 4, 1, RANGE_RELAY_NEVER);
     range_relay_expire (r, 999);
-    ok (a.count[2] == 0, "an element waits until its deadline");
+    ok (a.count[2] == 0, "a range waits until its deadline");
     range_relay_expire (r, 1000);
-    ok (a.count[2] == 1 && a.errnum[2] == EHOSTUNREACH && a.count[3] == 0, "an element fails at its deadline");
-    ok (a.count[1] == 0, "an element under way does not fail at its deadline");
+    ok (a.count[2] == 1 && a.errnum[2] == EHOSTUNREACH && a.count[3] == 0, "a range fails at its deadline");
+    ok (a.count[1] == 0, "a range in a request that is under way does not fail at its deadline");
     range_relay_failed (r);
     range_relay_expire (r, UINT64_MAX - 1);
-    ok (a.count[1] == 1 && a.count[3] == 1 && a.count[4] == 0, "an element without a deadline does not fail");
+    ok (a.count[1] == 1 && a.count[3] == 1 && a.count[4] == 0, "a range without a deadline does not fail");
     range_relay_destroy (r);
     errno = EINTR;
     range_relay_destroy (NULL);
-    ok (errno == EINTR, "destroying NULL does nothing and keeps errno");
+    ok (errno == EINTR, "range_relay_destroy (NULL) does nothing and keeps errno");
 }
 
 int main (void)

@@ -94,34 +94,35 @@ static void check_content (void)
 
     make_dir ();
     st = open_in (dir);
-    ok (st && strcmp (content, "") == 0, "a new file is empty");
+    ok (st && strcmp (content, "") == 0, "a store with a new file has no documents");
     second = open_in (dir);
     ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"),
-        "a store can be opened once at a time: %s", error.text);
-    ok (document_store_result (st, &error) == 0, "before any commit there is no result");
-    ok (commit (st, made, 2) == 1, "documents are stored with their ranges");
+        "a store cannot be opened twice at the same time: %s", error.text);
+    ok (document_store_result (st, &error) == 0, "before the first commit a store has no result");
+    ok (commit (st, made, 2) == 1, "a store accepts documents with their ranges");
     ok (commit (st, &(struct document_store_change){ .document = { .id = 1 }, .first = 3, .ranges = cd, .nranges = 2 },
                 1)
             == 1,
-        "ranges are added to a stored document");
+        "a store accepts further ranges of a stored document");
     document_store_close (st);
     st = open_in (dir);
-    ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0, "documents and ranges are read again: %s",
-        content);
+    ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0,
+        "a reopened store returns documents and ranges: %s", content);
     const char *ef[] = { "e", "f" };
     ok (commit (st,
                 &(struct document_store_change){ { 1, "one", "U1", 5, "form", 4, 1001 }, 5, ef, 2, false, NULL, NULL },
                 1)
             == 1,
-        "a form replaces ranges");
+        "a stored form replaces the ranges in the form");
     document_store_close (st);
     st = open_in (dir);
-    ok (st && strcmp (content, "1:one/U1@5=form,f;2:two/U2@0=y") == 0, "ranges after the form remain: %s", content);
+    ok (st && strcmp (content, "1:one/U1@5=form,f;2:two/U2@0=y") == 0, "ranges after a stored form are kept: %s",
+        content);
     commit (st, &(struct document_store_change){ .document = { .id = 2 }, .first = 2, .ranges = ab, .nranges = 2 }, 1);
     document_store_close (st);
     ok (!open_in (dir) && errno == EBADMSG && strstr (error.text, "range 1 of two is missing"),
-        "a file that lacks a range is refused: %s", error.text);
-    ok (remove_dir (dir), "the folder has no other files");
+        "a store whose file lacks a range is refused: %s", error.text);
+    ok (remove_dir (dir), "the folder of a store has no other files");
 }
 
 static char owners[64];
@@ -164,24 +165,24 @@ static void check_ends (void)
     make_dir ();
     st = open_in (dir);
     ok (commit (st, made, 2) == 1 && (st = again (st)) && strcmp (owners, "one:1001 two:-1 ") == 0,
-        "the owner of a document is kept: %s", owners);
+        "a store keeps the owner of a document: %s", owners);
     const struct document_store_change renamed = { { .id = 1 }, 3, cd, 2, false, "uno", NULL };
     ok (commit (st, &renamed, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0
             && strcmp (owners, "uno:1001 two:-1 ") == 0,
         "a renamed document keeps its content and owner: %s", content);
     ok (commit (st, &(struct document_store_change){ .document = { .id = 1 }, .deleted = true }, 1) == 1
             && (st = again (st)) && strcmp (content, "2:two/U2@0=y") == 0,
-        "a deleted document leaves nothing: %s", content);
+        "a deleted document leaves nothing in the store: %s", content);
     const struct document_store_change anew = { .document = { 1, "uno", "U3", 0, "z", 1, IDT_USERID_UNKNOWN } };
     ok (commit (st, &anew, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U3@0=z;2:two/U2@0=y") == 0
             && strcmp (owners, "uno:-1 two:-1 ") == 0,
-        "a new document with the name of a deleted one gets nothing from it: %s", content);
+        "a new document with the name of a deleted one gets nothing of the deleted one: %s", content);
     document_store_close (st);
     st = NULL;
     ok (sql_in (EXCLUSIVE "DROP TABLE owners;") && (st = again (st)) && strcmp (owners, "uno:-1 two:-1 ") == 0,
-        "a file without owners is accepted: %s", owners);
+        "a file of an earlier version without owners is accepted: %s", owners);
     document_store_close (st);
-    ok (remove_dir (dir), "after deletions the folder has no other files");
+    ok (remove_dir (dir), "after deletions the folder of a store has no other files");
 }
 
 /* Fail each write of a commit in turn: the commit stores nothing, and can be repeated. */
@@ -208,8 +209,8 @@ static void check_failing_disk (void)
         if (!failed)
             break;
     } while (nth < 1000);
-    ok (nth > 2 && told, "a commit on a full disk is reported as failed, at each of %d writes", nth - 1);
-    ok (whole && clean, "the commit succeeds when the disk has space again");
+    ok (nth > 2 && told, "a commit to a store on a full disk is reported as failed, at each of %d writes", nth - 1);
+    ok (whole && clean, "a commit succeeds when the disk has space again");
 }
 
 static void check_power_cut (void)
@@ -222,9 +223,10 @@ static void check_power_cut (void)
     disk_power_cut (dir, mkdtemp (after));
     document_store_close (st);
     st = open_in (after);
-    ok (st && strcmp (content, "1:one/U1@0=x,a,b;2:two/U2@0=y") == 0, "a commit survives a power cut: %s", content);
+    ok (st && strcmp (content, "1:one/U1@0=x,a,b;2:two/U2@0=y") == 0, "a commit to a store survives a power cut: %s",
+        content);
     document_store_close (st);
-    ok (remove_dir (after) && remove_dir (dir), "the folders have no other files");
+    ok (remove_dir (after) && remove_dir (dir), "after power cuts the folders of the stores have no other files");
 }
 
 static void check_refused (void)
@@ -234,16 +236,16 @@ static void check_refused (void)
     make_dir ();
     snprintf (path, sizeof (path), "%s/compressor.sqlite", dir);
     int fd = open (path, O_WRONLY | O_CREAT, 0600);
-    ok (!open_in (dir) && errno == EBADMSG, "an empty file is refused: %s", error.text);
-    ok (write (fd, path, sizeof (path)) > 0 && !open_in (dir) && errno == EBADMSG, "garbage is refused: %s",
-        error.text);
+    ok (!open_in (dir) && errno == EBADMSG, "a store with an empty file is refused: %s", error.text);
+    ok (write (fd, path, sizeof (path)) > 0 && !open_in (dir) && errno == EBADMSG,
+        "a store with a file of garbage is refused: %s", error.text);
     close (fd);
-    ok (remove_dir (dir), "a refused file is not changed");
+    ok (remove_dir (dir), "the file of a refused store is not changed");
     ok (!open_in ("/nowhere") && errno != 0 && strstr (error.text, "/nowhere/compressor.sqlite"),
-        "a missing folder is named: %s", error.text);
+        "a store in a missing folder is refused with the folder's name: %s", error.text);
     errno = EINTR;
     document_store_close (NULL);
-    ok (errno == EINTR, "closing NULL does nothing and keeps errno");
+    ok (errno == EINTR, "document_store_close (NULL) does nothing and keeps errno");
 }
 
 /* Whether the UUIDs in "1:NAME/UUID@0=x,a,b;2:NAME/UUID@0=y" are valid and different. */
@@ -263,21 +265,22 @@ static void check_copy (void)
 
     make_dir ();
     st = open_in (dir);
-    ok (st && commit (st, made, 2) == 1 && document_store_copied (st) == 0, "a new file is not a copy");
+    ok (st && commit (st, made, 2) == 1 && document_store_copied (st) == 0, "a store with a new file is not a copy");
     document_store_close (st);
     ok (sql_in (EXCLUSIVE DATABASE_COPY_MARK) && sql_in (EXCLUSIVE DATABASE_COPY_MARK),
-        "a file can be marked as a copy twice");
+        "the file of a store can be marked as a copy twice");
     st = open_in (dir);
     const char *two = strstr (content, ";2:two/");
     ok (st && document_store_copied (st) > 1700000000 && strncmp (content, "1:one/", 6) == 0 && two
             && strstr (content, "@0=x,a,b;2:two/") && uuids_are_new (content + 6, two + 7),
-        "documents of a copy have new UUIDs and the same content: %s", content);
+        "documents in a copy of a store have new UUIDs and the same content: %s", content);
     document_store_close (st);
     strcpy (once, content);
     st = open_in (dir);
-    ok (st && document_store_copied (st) == 0 && strcmp (content, once) == 0, "the UUIDs of a copy change only once");
+    ok (st && document_store_copied (st) == 0 && strcmp (content, once) == 0,
+        "the UUIDs in a copy of a store change only once");
     document_store_close (st);
-    ok (remove_dir (dir), "a copy leaves no other files");
+    ok (remove_dir (dir), "a copy of a store leaves no other files");
 }
 
 int main (void)

@@ -137,7 +137,8 @@ static void test_node (void)
     int lives = 0, told = 0;
     bool good = true;
 
-    ok (node_life (&w) && all_once (&w) && short_of_memory (&w) == 0, "with memory all requests get their ids");
+    ok (node_life (&w) && all_once (&w) && short_of_memory (&w) == 0,
+        "if no allocation fails all requests get their ids");
     for (failures = 1; failures > 0;) {
         failures = 0;
         countdown = lives++;
@@ -146,8 +147,8 @@ static void test_node (void)
         good = good && (lived ? all_once (&w) : failures > 0);
         told += short_of_memory (&w) > 0;
     }
-    ok (good && lives > 10, "if any allocation fails, each request is still answered once (%d places)", lives);
-    ok (told > 3, "some of these answers are ENOMEM");
+    ok (good && lives > 10, "if any allocation fails, each request is still answered once (%d allocations)", lives);
+    ok (told > 3, "some requests are answered with ENOMEM because an allocation failed");
 }
 
 /* --- the authority --------------------------------------------------------------------------------- */
@@ -190,8 +191,8 @@ static void test_authority (void)
     ok (lives == 6 && given[0] == -1 && given[1] == -1 && given[2] == -1,
         "an authority is created completely, or not at "
         "all");
-    ok (given[3] == 0, "an answer for which memory is short grants nothing");
-    ok (given[4] == 1 && given[5] == 1, "a handover for which memory is short does no harm");
+    ok (given[3] == 0, "a lease request for which memory is short grants nothing");
+    ok (given[4] == 1 && given[5] == 1, "a handover for which memory is short has no effect");
 }
 
 int main (void)

@@ -33,27 +33,29 @@ static void test_order (void)
     fluid_t last = 0, first;
 
     lanes_init (&l, 5, 100, 3);
-    ok (lanes_reserve (&l, 7, 1, &first) < 0 && errno == ERANGE, "without a range of time no id is made");
+    ok (lanes_reserve (&l, 7, 1, &first) < 0 && errno == ERANGE, "lanes without a range of time make no id");
     lanes_set_range (&l, 10, 20);
     ok (lanes_per_ms (&l) == 3072 && lanes_left (&l, 10) == 3072, "three lanes make 3072 ids in a millisecond");
-    ok (take_all (&l, 10, 700, &last) == 3072 && fluid_split (last).generator == 205, "all are made, in order");
-    ok (lanes_left (&l, 10) == 0 && lanes_left (&l, 11) == 3072, "then the millisecond is used up, and the next one "
-                                                                 "is not");
-    ok (take_all (&l, 11, 5000, &last) == 3072, "the next one begins with the first lane");
+    ok (take_all (&l, 10, 700, &last) == 3072 && fluid_split (last).generator == 205,
+        "all 3072 ids of a millisecond are made, in order");
+    ok (lanes_left (&l, 10) == 0 && lanes_left (&l, 11) == 3072,
+        "when the ids of a millisecond are used up, no id of the next millisecond is made before its time");
+    ok (take_all (&l, 11, 5000, &last) == 3072, "the next millisecond begins with the first lane");
     lanes_reserve (&l, 12, 1500, &first);
     lanes_reserve (&l, 12, 1500, &first);
     ok (fluid_split (first).generator == 105, "a request may end in the middle of the second lane");
     ok (lanes_reserve (&l, 20, 1, &first) < 0 && errno == ERANGE && lanes_left (&l, 12) == 1024,
-        "no id is made from the end of the range on");
+        "lanes make no id at or after the end of their range");
     lanes_set_range (&l, 10, 30);
     ok (lanes_reserve (&l, 12, 1, &first) == 1 && fluid_split (first).generator == 205
             && fluid_split (first).sequence == 0,
         "with another range the lanes continue where they were");
-    ok (lanes_reserve (&l, 11, 1, &first) < 0 && errno == EAGAIN, "not before its begin");
+    ok (lanes_reserve (&l, 11, 1, &first) < 0 && errno == EAGAIN, "lanes make no id before the begin of their range");
     lanes_advance (&l, 15);
-    ok (lanes_reserve (&l, 14, 1, &first) < 0 && errno == EAGAIN, "nor below the time that they were advanced to");
+    ok (lanes_reserve (&l, 14, 1, &first) < 0 && errno == EAGAIN,
+        "lanes make no id below the time to which they were advanced");
     last = first;
-    ok (take_all (&l, 15, 1, &last) == 3072, "in the next millisecond all ids are made");
+    ok (take_all (&l, 15, 1, &last) == 3072, "in the millisecond to which they were advanced lanes make all ids");
     ok (lanes_reserve (&l, 16, 0, &first) < 0 && errno == EINVAL && lanes_left (&l, 15) == 0,
         "a request for 0 ids is refused");
     fluid_join (&(struct fluid_fields){ 17, 4, 1023 }, &last);
@@ -63,9 +65,9 @@ static void test_order (void)
     fluid_join (&(struct fluid_fields){ 17, 105, 1 }, &last);
     lanes_follow (&l, last);
     ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == EAGAIN && lanes_reserve (&l, 18, 1, &first) == 1,
-        "after one of its own or a higher generator, in the next one");
+        "after an id of one of its own generators or of a higher one, ids are made in the next millisecond");
     lanes_set_range (&l, 0, 0);
-    ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == ERANGE, "a range of 0 closes the lanes");
+    ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == ERANGE, "a range of 0 milliseconds closes the lanes");
 }
 
 /* In the last millisecond of time each lane is used up, and no lane begins again. */
@@ -85,14 +87,15 @@ static void test_end_of_time (void)
         made += (uint32_t)n;
     }
     ok (wrong == 0 && errno == EAGAIN && made == 3 * FLUID_PER_MS && last == UINT64_MAX,
-        "the last id of three lanes is the last one of their time");
+        "the last id of three lanes is the last one of the format with their generators");
     lanes_follow (&l, UINT64_MAX);
-    ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN, "... and no id is made after it");
+    ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN,
+        "after the last id of the format lanes make no id");
     lanes_advance (&l, UINT64_MAX);
     lanes_advance (&l, 0);
     ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN && lanes_reserve (&l, end_ms, 1, &id) < 0
             && errno == EOVERFLOW,
-        "... nor after the lanes are advanced");
+        "after the last id of the format lanes make no id even if they are advanced");
 }
 
 static void test_own (void)
@@ -105,11 +108,11 @@ static void test_own (void)
     for (uint32_t g = 0; g <= FLUID_GENERATOR_MAX; g++)
         own += lanes_own (&l, g);
     ok (own == 3 && lanes_own (&l, 5) && lanes_own (&l, 105) && lanes_own (&l, 205),
-        "three lanes own three generators");
+        "a rank with three lanes owns three generators");
     lanes_init (&l, 5, 0, 1);
-    ok (lanes_own (&l, 5) && !lanes_own (&l, 6) && !lanes_own (&l, 4), "one lane owns one");
+    ok (lanes_own (&l, 5) && !lanes_own (&l, 6) && !lanes_own (&l, 4), "a rank with one lane owns one generator");
     ok (!lanes_own (&none, 0) && lanes_reserve (&none, 0, 1, &id) < 0 && errno == ERANGE && lanes_left (&none, 0) == 0,
-        "no lane owns none");
+        "a rank without lanes owns no generator");
 }
 
 /* Random calls: ids always increase, and are in the range. */
@@ -139,7 +142,7 @@ static void test_random (void)
         last = first + (uint32_t)n - 1;
         made += (uint64_t)n;
     }
-    ok (wrong == 0 && made > 5000000, "%d ids of random calls increase, and are in the range", (int)made);
+    ok (wrong == 0 && made > 5000000, "%d ids of random calls to lanes increase, and are in the range", (int)made);
 }
 
 int main (void)

@@ -178,16 +178,17 @@ static void test_generate (void)
 
     create_active (&w);
     ok (state (&w, T0) == NODE_ACTIVE && strcmp (node_state_name (NODE_ACTIVE), "active") == 0,
-        "a node that knows the time and holds a range with it is active");
+        "a node that knows the time and holds a range that contains now is active");
     r = request (&w, T0, 1, 10, 0, false);
     ok (r->answers == 1 && r->ids == 10 && r->nruns == 1 && r->first == make_id (10000, 3, 0),
-        "a request is answered immediately, with ids of the time of its arrival");
+        "an active node answers a request immediately, with ids of the time of its arrival");
     r = request (&w, T0, 2, 1014, 0, false);
-    ok (r->ids == 1014 && r->first == make_id (10000, 3, 10), "a millisecond has 1024 ids, and all are made");
+    ok (r->ids == 1014 && r->first == make_id (10000, 3, 10), "all 1024 ids of a millisecond are made");
     r = request (&w, T0, 3, 1, 0, false);
-    ok (r->answers == 0 && node_deadline (w.n) == T0 + MS, "the 1025th id waits for the begin of the next millisecond");
+    ok (r->answers == 0 && node_deadline (w.n) == T0 + MS,
+        "the request for the 1025th id of a millisecond waits for the next millisecond");
     s = request (&w, T0 + 10, 4, 1, 0, false);
-    ok (s->answers == 0, "later requests wait behind it");
+    ok (s->answers == 0, "a request that arrives while others wait is answered after them");
     node_tick (w.n, T0 + MS);
     ok (r->first == make_id (10001, 3, 0) && s->first == make_id (10001, 3, 1) && node_deadline (w.n) >= T0 + SECOND,
         "waiting requests get their ids in order of arrival");
@@ -195,7 +196,7 @@ static void test_generate (void)
     r = request (&w, T0 + 2 * MS, 5, 5000, 0, false);
     node_tick (w.n, T0 + 9 * MS);
     ok (r->ids == 5000 && r->sound && r->nruns == 5 && ms_of (r->first) == 10002 && ms_of (r->last) == 10006,
-        "milliseconds that passed while a request waited are filled afterwards");
+        "after a wait, ids of the milliseconds that passed meanwhile are made, too");
     r = request (&w, T0 + 9 * MS, 6, 1, 0, false);
     ok (ms_of (r->first) == 10009, "a new request gets no id older than itself");
     destroy (&w, T0 + 10 * MS);
@@ -209,27 +210,31 @@ static void test_limits (void)
 
     create_active (&w);
     ok (request (&w, T0, 1, 0, 0, false)->errnum == EINVAL && request (&w, T0, 2, 65537, 0, true)->errnum == EINVAL,
-        "a count of 0 or above 65536 is refused");
+        "a request for 0 ids or for more than 65536 is refused");
     while (cookie < 100 && w.req[cookie - 1].errnum == 0)
         request (&w, T0, cookie++, 65536, 0, false);
     ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
-        "a client that would wait longer than the backlog allows is refused with EAGAIN");
-    ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not refused for that");
+        "a request of a client that would wait longer than fluid.max-backlog is refused with EAGAIN");
+    ok (request (&w, T0, 101, 65536, 0, true)->answers == 0,
+        "a request of a broker is accepted even if it will wait longer than fluid.max-backlog");
     for (int i = 0; i < 3000 && node_stats (w.n)->ids < 65536 * 32; i++)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
-        "each millisecond is used: all requests complete in the time that so many ids need");
-    ok (node_stats (w.n)->waiting.refused == 1 && node_stats (w.n)->ids == 65536 * 32, "the counters are exact");
+        "all waiting requests are completed in the time that so many ids need, because each millisecond is used");
+    ok (node_stats (w.n)->waiting.refused == 1 && node_stats (w.n)->ids == 65536 * 32,
+        "the counters of refused requests and of ids are exact");
     destroy (&w, at);
 
     create_active (&w);
     request (&w, T0, 1, 1024, 0, false);
     for (cookie = 10; cookie < 110; cookie++)
         request (&w, T0, cookie, 1, 0, false);
-    ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN, "the number of waiting requests is limited, too");
+    ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN,
+        "a request above the limit of waiting requests is refused with EAGAIN");
     stop (&w, T0);
     ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all waiting requests");
-    ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "a stopped node fails new requests");
+    ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH,
+        "a stopped node answers new requests with an error");
     discard (&w);
 }
 
@@ -240,19 +245,21 @@ static void test_fence (void)
 
     create_active (&w);
     r = request (&w, T0 + 59 * SECOND, 1, 2048, 0, false);
-    ok (r->answers == 0 && w.forwards == 0, "at the end of a lease a request is incomplete");
+    ok (r->answers == 0 && w.forwards == 0,
+        "a request that arrives in the last millisecond of a lease gets only a part of its ids");
     node_tick (w.n, T0 + 60 * SECOND);
     ok (r->answers == 0 && w.forwards == 1 && w.count == 1024 && w.after == make_id (69000, 3, 1023),
-        "a node that was paused until its lease was over makes no id of it: it forwards the rest");
-    ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "that node is fenced");
+        "a node that was paused until its lease was over makes no further id, and forwards the rest of the request");
+    ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "a node whose lease is over is fenced");
     node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct id_run){ make_id (70001, 0, 0), 1024 }, 1);
-    ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the parent's ids complete the request");
+    ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023),
+        "the ids from the parent complete a request that got a part of its ids before");
     r = request (&w, T0 + 60 * SECOND, 2, 1, 0, false);
     give (&w, T0 + 60 * SECOND + 10, 70000, 130000);
     ok (w.forwards == 2 && r->answers == 1 && r->first == make_id (70001, 3, 0),
-        "with a new lease, forwarded requests are served here, above all that was answered");
+        "when a new lease arrives, forwarded requests are served from it, above all ids that were answered");
     node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct id_run){ make_id (70002, 0, 0), 1 }, 1);
-    ok (r->answers == 1 && r->ids == 1, "the parent's late answer is not used");
+    ok (r->answers == 1 && r->ids == 1, "a parent's response to a request that was served from a new lease is ignored");
     destroy (&w, T0 + 61 * SECOND);
 
     create (&w, 3);
@@ -260,19 +267,19 @@ static void test_fence (void)
     tell_time (&w, T0, 10 * SECOND);
     give (&w, T0, 10005, 70000);
     ok (state (&w, T0) == NODE_FENCED && node_deadline (w.n) <= T0 + 5 * MS && state (&w, T0 + 5 * MS) == NODE_ACTIVE,
-        "a lease that begins later is used from its begin on, and not before");
+        "a lease that begins later is not used before its begin, and is used from then on");
     destroy (&w, T0);
 
     create (&w, 3);
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
     give (&w, T0, 10000, 200000);
-    ok (ms_of (request (&w, T0 + 70 * SECOND, 1, 1, 0, false)->first) == 80000, "a long range is used");
+    ok (ms_of (request (&w, T0 + 70 * SECOND, 1, 1, 0, false)->first) == 80000, "a range longer than a lease is used");
     node_tick (w.n, T0 + 70 * SECOND);
     give (&w, T0 + 76 * SECOND, 10000, 20000);
     r = request (&w, T0 + 76 * SECOND, 2, 1, 0, false);
-    ok (r->answers == 0 && w.forwards == 1, "a range that is too old is not used, nor after another answer without a "
-                                            "grant");
+    ok (r->answers == 0 && w.forwards == 1,
+        "a range whose time of use is over is not used, not even after an answer without a grant");
     destroy (&w, T0 + 77 * SECOND);
 }
 
@@ -285,39 +292,42 @@ static void test_order (void)
     create_active (&w);
     r = request (&w, T0, 1, 1, make_id (10000, 2, 1023), false);
     ok (r->first == make_id (10000, 3, 0),
-        "ids of a lower generator in the same millisecond are below ids of this node");
+        "a request after an id of a lower generator gets ids in the same millisecond");
     r = request (&w, T0, 2, 1, make_id (10000, 4, 0), false);
-    ok (r->answers == 0, "after an id of a higher generator a request waits for the next millisecond");
-    ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1), "other requests are served meanwhile");
+    ok (r->answers == 0, "a request after an id of a higher generator waits for the next millisecond");
+    ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1),
+        "while a request waits for the next millisecond, other requests are served");
     node_tick (w.n, T0 + MS);
-    ok (w.req[2].first == make_id (10001, 3, 0), "the request is served in the next millisecond");
+    ok (w.req[2].first == make_id (10001, 3, 0),
+        "a request after an id of a higher generator is served in the next millisecond");
 
     r = request (&w, T0 + MS, 4, 1, make_id (10501, 9, 5), false);
     node_status (w.n, T0 + MS, &status);
-    ok (r->answers == 0 && status.timestamp_ms == 10001, "a client's 'after' does not move the clock");
+    ok (r->answers == 0 && status.timestamp_ms == 10001, "a client's 'after' does not move the node's clock");
     ok (request (&w, T0 + MS, 5, 1, 0, false)->first == make_id (10001, 3, 1) && r->answers == 0,
-        "it does not delay other requests");
+        "a client's 'after' does not delay other requests");
     ok (request (&w, T0 + 2 * MS, 6, 1, make_id (12100, 9, 5), false)->errnum == EAGAIN
             && request (&w, T0 + 2 * MS, 7, 1, UINT64_MAX, false)->errnum == EAGAIN,
-        "an 'after' that is far ahead is refused");
+        "a client's 'after' that is far ahead is refused");
     node_tick (w.n, T0 + 502 * MS);
-    ok (r->first == make_id (10502, 3, 0), "an 'after' that is slightly ahead is waited for");
+    ok (r->first == make_id (10502, 3, 0),
+        "a request whose 'after' is slightly ahead is served when that time has come");
 
     r = request (&w, T0 + 502 * MS, 10, 1, make_id (10502, 9, 5), false);
     request (&w, T0 + 502 * MS, 11, 2000, 0, false);
     node_tick (w.n, T0 + 503 * MS);
     node_tick (w.n, T0 + 504 * MS);
     ok (w.req[11].sound && r->answers == 1 && r->first > w.req[11].last,
-        "an incomplete request is not overtaken by one that it overtook");
+        "a request that has got a part of its ids is completed before a waiting request that it overtook");
 
     r = request (&w, T0 + 505 * MS, 8, 1, make_id (20000, 9, 0), true);
     node_tick (w.n, node_deadline (w.n));
     node_status (w.n, T0 + 507 * MS, &status);
     ok (r->first == make_id (20001, 3, 0) && status.timestamp_ms >= 20000,
-        "a broker's 'after' moves the clock forward");
+        "a broker's 'after' moves the node's clock forward");
     r = request (&w, T0 + 508 * MS, 9, 1, make_id (80000, 9, 0), true);
     ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0),
-        "if the new time is outside the lease, the request is forwarded");
+        "if a broker's 'after' is outside of the lease, the request is forwarded");
     destroy (&w, T0 + SECOND);
 }
 
@@ -335,25 +345,25 @@ static void test_turns (void)
     for (size_t i = 10; i < 40; i++)
         request_of (&w, T0, i, GREEDY, 65536);
     ok (request_of (&w, T0 + 10, 1, MODEST, 100)->answers == 0,
-        "a millisecond that was used up before is used up for all requesters");
+        "a request waits if another requester has used up the ids of the millisecond");
     node_tick (w.n, T0 + MS);
     node_tick (w.n, T0 + 2 * MS);
-    ok (w.req[1].ids == 100, "from then on each requester has its turn");
+    ok (w.req[1].ids == 100, "in later milliseconds each requester gets ids in its turn");
     at = T0 + 2 * MS;
     ok (request_of (&w, at + 10, 2, MODEST, 40)->ids == 40 && request_of (&w, at + 20, 3, CHILD, 24)->ids == 24
             && w.req[2].first > w.req[1].last,
-        "newcomers that ask for few ids need not wait for the next millisecond");
-    ok (request_of (&w, at + 30, 4, MODEST, 1)->answers == 0, "once the ids reserved for newcomers are used, they "
-                                                              "wait, too");
+        "a new requester that wants few ids gets them in a millisecond whose other ids are used up");
+    ok (request_of (&w, at + 30, 4, MODEST, 1)->answers == 0,
+        "when the ids for new requesters are used up, a new requester waits for the next millisecond");
     request_of (&w, at + 40, 5, CHILD, 5000);
     while (w.req[5].answers == 0 && at < T0 + SECOND)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[4].ids == 1 && w.req[5].ids == 5000 && w.req[5].sound && at <= T0 + 13 * MS && w.req[10].answers == 0,
-        "beside a greedy requester, one that asks for more than a turn gets every other millisecond");
+        "beside a greedy requester, a requester that wants more ids than a turn has gets every other millisecond");
     while (w.req[39].answers == 0 && at < T0 + 3 * SECOND)
         node_tick (w.n, at = node_deadline (w.n));
     ok (at <= T0 + 1930 * MS && w.req[39].ids == 65536 && w.req[39].first > w.req[38].last,
-        "no millisecond is lost: the greedy requester gets what others leave, in order");
+        "a greedy requester gets all ids that other requesters leave, in order");
     destroy (&w, at);
 
     create_active (&w);
@@ -361,11 +371,12 @@ static void test_turns (void)
         request_of (&w, T0, i, GREEDY, 65536);
     ok (w.req[40].errnum == 0 && w.req[41].errnum == EAGAIN, "a single requester may ask for as many ids as "
                                                              "fluid.max-backlog allows");
-    ok (request_of (&w, T0, 1, MODEST, 65536)->errnum == 0, "a second requester may ask for as many as it gets by "
-                                                            "turns in that time");
+    ok (request_of (&w, T0, 1, MODEST, 65536)->errnum == 0,
+        "a second requester may ask for as many ids as it gets by turns within fluid.max-backlog");
     for (size_t i = 80; i < 110; i++)
         request_of (&w, T0, i, MODEST, 65536);
-    ok (w.req[93].errnum == 0 && w.req[94].errnum == EAGAIN, "which is half of them");
+    ok (w.req[93].errnum == 0 && w.req[94].errnum == EAGAIN,
+        "a second requester may ask for half as many ids as fluid.max-backlog allows to a single one");
     destroy (&w, T0);
 
     create_active (&w);
@@ -373,7 +384,7 @@ static void test_turns (void)
     for (size_t i = 10; i < 110; i++)
         request_of (&w, T0, i, GREEDY, 1);
     ok (w.req[59].errnum == 0 && w.req[60].errnum == EAGAIN && request_of (&w, T0, 2, MODEST, 1)->errnum == 0,
-        "a requester holds at most as many slots as are free");
+        "a requester holds at most as many slots for waiting requests as are free");
     destroy (&w, T0);
 }
 
@@ -403,27 +414,27 @@ static void test_turns_up (void)
     request_of (&w, T0, 2, MODEST, 5);
     request_of (&w, T0, 3, CHILD, 5);
     answer_forward (&w, T0, 9000);
-    ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "in a forward, too, each requester has a turn");
+    ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "a forward has ids for each waiting requester, by turns");
     answer_forward (&w, T0 + MS, 10000);
     ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 16384 + 3616 + 5,
-        "a requester that asked for more continues in the next forward");
+        "a requester that wanted more ids than its turn had continues in the next forward");
     answer_forward (&w, T0 + 2 * MS, 10100);
     ok (w.req[1].ids == 20000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last
             && w.req[11].answers == 0,
-        "it completes before a greedy one");
+        "a requester with a large request completes before a greedy requester");
     request (&w, T0 + 3 * MS, 4, 60000, 0, true);
     answer_forward (&w, T0 + 4 * MS, 10200);
-    ok (w.count == 16384, "a child's forward is not split, so it waits for room");
+    ok (w.count == 16384, "a child's forward is never split, so it waits until a forward has space for all of its ids");
     answer_forward (&w, T0 + 5 * MS, 10300);
-    ok (w.count == 65536, "it is first in the next forward, beside others");
+    ok (w.count == 65536, "a child's forward that waited is first in the next forward, beside others");
     answer_forward (&w, T0 + 6 * MS, 10400);
-    ok (w.req[4].ids == 60000 && w.req[4].sound, "it is answered as a whole");
+    ok (w.req[4].ids == 60000 && w.req[4].sound, "a child's forward is answered as a whole");
     destroy (&w, T0 + 7 * MS);
 
     create (&w, 12);
     node_parent (w.n, T0, true);
     ok (request_of (&w, T0, 1, MODEST, 65536)->answers == 0 && w.count == 65536,
-        "a request that is alone is forwarded as a whole");
+        "a single waiting request is forwarded as a whole");
     destroy (&w, T0);
 }
 
@@ -457,33 +468,38 @@ static void test_newcomers_up (void)
     create_idle (&w);
     request_of (&w, T0, 1, GREEDY, 65536);
     request_of (&w, T0, 2, GREEDY, 1);
-    ok (w.forwards == 1 && w.count == 65536, "a long forward is under way");
+    ok (w.forwards == 1 && w.count == 65536, "a forward for many ids is under way");
     tag = w.tag;
     request_of (&w, T0, 3, MODEST, 3);
-    ok (w.forwards == 2 && w.count == 3 && w.tag != tag, "a newcomer is forwarded beside it; a requester that is "
-                                                         "part of the long forward is not");
+    ok (w.forwards == 2 && w.count == 3 && w.tag != tag,
+        "a request of a new requester is sent in a second forward; a request of a requester in the first forward "
+        "waits");
     request_of (&w, T0, 4, MODEST, 2);
     request_of (&w, T0, 5, CHILD, 60);
     request_of (&w, T0, 6, CHILD, 65);
-    ok (w.forwards == 2, "others wait while a forward of newcomers is under way");
+    ok (w.forwards == 2, "while a forward for new requesters is under way, further requests wait");
     answer_tag (&w, T0 + MS, w.tag, 3, 10001);
     ok (w.req[3].ids == 3 && w.req[3].first == make_id (10001, 0, 0) && w.forwards == 3 && w.count == 62
             && w.req[1].answers == 0 && w.after == make_id (10001, 0, 2),
-        "then they are forwarded together, above all answered ids, without requests for many ids");
+        "when the forward for new requesters was answered, waiting small requests are forwarded together, above all "
+        "answered ids");
     answer_tag (&w, T0 + 2 * MS, w.tag, 62, 10002);
-    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3, "then no newcomer waits");
+    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3,
+        "after the second forward for new requesters none of their small requests waits");
     request_of (&w, T0 + 2 * MS, 7, MODEST, 1);
-    ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last, "a later newcomer is forwarded alone");
+    ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last,
+        "a later request of a new requester is forwarded alone");
     uint32_t few = w.tag;
-    ok (node_position_ms (w.n, T0 + 2 * MS) == 10000, "ids of the long forward still count as not made for the "
-                                                      "position");
+    ok (node_position_ms (w.n, T0 + 2 * MS) == 10000,
+        "the node's position is not above the ids that the forward for many ids may still bring");
     answer_tag (&w, T0 + 64 * MS, tag, 65536, 9930);
     ok (w.req[1].ids == 65536 && w.forwards == 5 && w.count == 1 + 65 && w.after == make_id (10002, 0, 61),
-        "after the long forward, the next one leaves out requesters with ids under way and asks above all answered "
-        "ids");
+        "when the forward for many ids was answered, the next one asks for ids above all answered ones, without "
+        "requesters whose ids are under way");
     request_of (&w, T0 + 64 * MS, 8, MODEST, 1);
     answer_tag (&w, T0 + 65 * MS, few, 1, 10060);
-    ok (w.req[7].ids == 1 && w.req[8].answers == 0 && w.forwards == 5, "beside a short forward, newcomers wait");
+    ok (w.req[7].ids == 1 && w.req[8].answers == 0 && w.forwards == 5,
+        "beside a forward for few ids, new requesters wait");
     destroy (&w, T0 + 66 * MS);
 }
 
@@ -499,18 +515,17 @@ static void test_newcomers_gone (void)
     request_of (&w, T0, 3, CHILD, 1);
     node_cancel (w.n, T0, is_cookie_cb, (void *)2);
     ok (w.cancels == 0 && w.forwards == 3 && w.count == 1 && w.tag != tag,
-        "a newcomer that disconnects does not end the "
-        "other forward");
+        "a new requester that disconnects does not end the other forward");
     answer_tag (&w, T0 + MS, w.tag - 1, 1, 10001);
-    ok (w.req[3].answers == 0, "its ids are given to no other request");
+    ok (w.req[3].answers == 0, "ids of a requester that disconnected are given to no other request");
     node_cancel (w.n, T0, is_cookie_cb, (void *)1);
-    ok (w.cancels == 1 && w.forwards == 4 && w.count == 1, "if all requests of the long forward are canceled, "
-                                                           "newcomers are forwarded again");
+    ok (w.cancels == 1 && w.forwards == 4 && w.count == 1,
+        "if all requests of the forward for many ids are canceled, new requesters are forwarded again");
     node_forward_failed (w.n, T0 + MS, w.tag, EHOSTUNREACH);
-    ok (w.req[3].answers == 0 && w.forwards == 4, "a failed forward of newcomers is delayed");
+    ok (w.req[3].answers == 0 && w.forwards == 4, "a failed forward for new requesters is sent again after a delay");
     node_tick (w.n, T0 + SECOND);
     answer_forward (&w, T0 + SECOND, 11000);
-    ok (w.forwards == 5 && w.req[3].ids == 1, "and sent again");
+    ok (w.forwards == 5 && w.req[3].ids == 1, "after the delay the requests of new requesters are forwarded again");
     destroy (&w, T0 + SECOND);
 }
 
@@ -525,32 +540,34 @@ static void test_combine (void)
     ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and requests no lease");
     request (&w, T0, 1, 70, make_id (9000, 7, 7), true);
     ok (w.forwards == 1 && w.count == 70 && w.after == make_id (9000, 7, 7),
-        "it forwards, with the id that the answer must be above");
+        "an idle rank forwards a request with the id that the response must be above");
     request (&w, T0 + 1, 2, 20, 0, false);
     request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
     request (&w, T0 + 3, 4, 35, 0, false);
-    ok (w.forwards == 1, "while a forward is under way, later requests wait");
+    ok (w.forwards == 1, "while a forward of an idle rank is under way, later requests wait");
     node_forwarded (w.n, T0 + MS, w.tag, &(struct id_run){ make_id (10000, 0, 0), 70 }, 1);
     ok (w.req[1].ids == 70 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 69),
-        "then they are combined, above all that was answered and all 'after' of the requests");
+        "waiting requests of an idle rank are forwarded as one, above all answered ids and all 'after' of these "
+        "requests");
     node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
     ok (w.req[3].first == run[0].first && w.req[3].ids == 1000 && w.req[3].nruns == 2
             && w.req[2].first == run[1].first + 976 && w.req[2].ids == 20 && w.req[4].first == run[1].first + 996
             && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
-        "the answer is dealt out by turns, and to each requester in order of arrival");
+        "the ids of a response are given out to requesters by turns, and to each requester in order of arrival");
     node_forwarded (w.n, T0 + 3 * MS, w.tag, run, 3);
-    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "a repeated answer is ignored");
+    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1,
+        "a second response to the same forward is ignored");
 
     for (size_t i = 10; i < 14; i++)
         request (&w, T0 + 4 * MS, i, 30000, 0, true);
     node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
     ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS,
-        "after an error the next forward is delayed");
+        "after an error of the parent that may pass, the next forward is delayed");
     node_tick (w.n, node_deadline (w.n));
-    ok (w.forwards == 4 && w.count == 60000, "it asks again, for at most 65536 ids");
+    ok (w.forwards == 4 && w.count == 60000, "after the delay the requests are forwarded again, for at most 65536 ids");
     node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
     ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].answers == 0 && w.forwards == 5,
-        "a final error fails its requests, and other requests are forwarded immediately");
+        "a final error of the parent fails the requests of the forward, and other requests are forwarded immediately");
     destroy (&w, T0 + SECOND);
 }
 
@@ -572,7 +589,7 @@ static void test_bad_answers (void)
         node_forwarded (w.n, T0, w.tag, bad[i].run, bad[i].nruns);
         refused += w.req[i + 1].errnum == EPROTO;
     }
-    ok (refused == 5, "an answer with other ids than requested is an error, and is not used");
+    ok (refused == 5, "a response with other ids than requested fails with EPROTO, and its ids are not used");
     destroy (&w, T0);
 }
 
@@ -584,17 +601,18 @@ static void test_trouble (void)
     request (&w, T0, 1, 5, 0, false);
     node_parent (w.n, T0 + SECOND, false);
     request (&w, T0 + SECOND, 2, 6, 0, false);
-    ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests wait");
+    ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests for ids wait");
     node_forwarded (w.n, T0 + SECOND, w.tag, &(struct id_run){ make_id (10000, 0, 0), 5 }, 1);
-    ok (w.req[1].answers == 0, "the former parent's answer is ignored");
+    ok (w.req[1].answers == 0, "the response of a former parent is ignored while no parent is connected");
     node_parent (w.n, T0 + 2 * SECOND, true);
-    ok (w.forwards == 2 && w.count == 11, "waiting requests are sent again to the new parent");
+    ok (w.forwards == 2 && w.count == 11, "waiting requests are forwarded again to the new parent");
     node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct id_run){ make_id (10000, 0, 0), 5 }, 1);
-    ok (w.req[1].answers == 0, "the former parent's answer is not taken for the new parent's");
+    ok (w.req[1].answers == 0, "the response of a former parent is not taken for the response of the new one");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
     node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct id_run){ make_id (15000, 0, 0), 11 }, 1);
-    ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its ids of a late answer are skipped");
+    ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5),
+        "ids for a request that has failed are skipped when the response arrives");
 
     request (&w, T0 + 6 * SECOND, 3, 5, 0, false);
     request (&w, T0 + 6 * SECOND, 4, 5, 0, false);
@@ -602,23 +620,26 @@ static void test_trouble (void)
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)4);
     node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct id_run){ make_id (16000, 0, 0), 5 }, 1);
     ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that disconnected are not answered");
-    ok (w.cancels == 2, "the parent is notified that they are no longer needed");
+    ok (w.cancels == 2,
+        "if all requesters of a forward have disconnected, the parent is notified that its ids are no longer needed");
 
     request (&w, T0 + 7 * SECOND, 5, 5, 0, false);
     int before = w.forwards;
     request (&w, T0 + 11 * SECOND, 6, 5, 0, false);
     node_tick (w.n, T0 + 12 * SECOND);
-    ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0, "if an answer does not arrive, its request fails");
-    ok (w.forwards == before + 1 && w.cancels == 3, "it does not delay the next forward");
+    ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0,
+        "a forwarded request without a response in time fails");
+    ok (w.forwards == before + 1 && w.cancels == 3, "a forward without a response in time does not delay the next one");
 
     w.forward_result = -1;
     request (&w, T0 + 13 * SECOND, 7, 5, 0, false);
     node_forward_failed (w.n, T0 + 13 * SECOND, w.tag, EHOSTUNREACH);
     w.forward_result = 0;
     node_tick (w.n, T0 + 14 * SECOND);
-    ok (w.count == 10, "a forward that could not be sent is sent later");
+    ok (w.count == 10, "a request whose forward could not be sent is forwarded later");
     destroy (&w, T0 + 15 * SECOND);
-    ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "its request is answered when the node stops");
+    ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1,
+        "a request whose forward could not be sent is answered when the node stops");
 }
 
 /* The message itself cannot be sent. */
@@ -629,21 +650,21 @@ static void test_not_sent (void)
     create_idle (&w);
     w.forward_result = -1;
     request (&w, T0, 1, 5, 0, false);
-    ok (w.forwards == 1 && node_deadline (w.n) == T0 + 20 * MS, "a forward that cannot be sent is sent again after "
-                                                                "20 ms");
+    ok (w.forwards == 1 && node_deadline (w.n) == T0 + 20 * MS,
+        "a forward that cannot be sent is tried again after 20 ms");
     w.forward_result = 0;
     node_tick (w.n, T0 + 20 * MS);
-    ok (w.forwards == 2 && w.count == 5, "then it carries all waiting requests");
+    ok (w.forwards == 2 && w.count == 5, "the forward that is tried again has all waiting requests");
     destroy (&w, T0 + SECOND);
 
     create (&w, 3);
     w.lease_result = -1;
     node_parent (w.n, T0, true);
     int ups = w.lease_ups;
-    ok (ups == 1 && node_deadline (w.n) > T0, "a lease request that cannot be sent is retried, too");
+    ok (ups == 1 && node_deadline (w.n) > T0, "a lease request that cannot be sent is tried again");
     w.lease_result = 0;
     node_tick (w.n, node_deadline (w.n));
-    ok (w.lease_ups == ups + 1 && w.want[0].number == 1, "with the same number");
+    ok (w.lease_ups == ups + 1 && w.want[0].number == 1, "a lease request that is tried again has the same number");
     destroy (&w, T0 + SECOND);
 }
 
@@ -657,9 +678,10 @@ static void test_final_errors (void)
     for (size_t i = 0; i < 4; i++) {
         const struct record *r = request (&w, T0, i + 1, 5, 0, false);
         node_forward_failed (w.n, T0, w.tag, errnums[i]);
-        ok (r->errnum == errnums[i] && w.forwards == (int)i + 1, "%s fails the request", strerror (errnums[i]));
+        ok (r->errnum == errnums[i] && w.forwards == (int)i + 1, "the parent's error '%s' fails the request",
+            strerror (errnums[i]));
         node_forward_failed (w.n, T0, w.tag, errnums[i]);
-        ok (r->answers == 1, "the request is answered once");
+        ok (r->answers == 1, "a request that failed with an error of the parent is answered once");
     }
     destroy (&w, T0 + SECOND);
 }
@@ -675,9 +697,10 @@ static void test_newcomers_apart (void)
     request_of (&w, T0, 3, MODEST, 40);
     request_of (&w, T0, 4, CHILD, 40);
     answer_tag (&w, T0 + MS, w.tag, 1, 10001);
-    ok (w.forwards == 3 && w.count == 40, "newcomers are combined as far as there is room");
+    ok (w.forwards == 3 && w.count == 40, "requests of new requesters are forwarded as one as far as there is space");
     answer_tag (&w, T0 + 2 * MS, w.tag, 40, 10002);
-    ok (w.req[3].ids == 40 && w.forwards == 4 && w.count == 40, "the one without room is first in the next forward");
+    ok (w.req[3].ids == 40 && w.forwards == 4 && w.count == 40,
+        "a request of a new requester without space is first in the next forward");
     destroy (&w, T0 + 3 * MS);
 }
 
@@ -691,7 +714,7 @@ static void test_other_root (void)
     node_lease_answered (w.n, T0, w.lease_tag, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 6 });
     struct node_status s;
     node_status (w.n, T0, &s);
-    ok (s.epoch_ms == 5 && w.logs == logs + 1, "an answer with another epoch is not believed, and is logged");
+    ok (s.epoch_ms == 5 && w.logs == logs + 1, "an answer with another epoch than known is ignored, and logged");
     destroy (&w, T0 + SECOND);
 }
 
@@ -714,11 +737,13 @@ static void test_stopped (void)
     node_lost_time (w.n, T0 + MS, (int64_t)SECOND);
     node_forward_failed (w.n, T0 + MS, 1, EHOSTUNREACH);
     node_tick (w.n, T0 + SECOND);
-    ok (memcmp (&w, &before, sizeof (w)) == 0 && node_deadline (w.n) == UINT64_MAX, "a stopped node does nothing");
+    ok (memcmp (&w, &before, sizeof (w)) == 0 && node_deadline (w.n) == UINT64_MAX,
+        "a stopped node ignores all events");
     node_lease_request (w.n, T0 + SECOND, (void *)1, &(struct lease_request){ .want = &want, .nwant = 1 });
     ok (w.lease_replies == 1 && w.answer.ngrant == 0 && w.lease_ups == before.lease_ups,
-        "a child's lease request is answered without a grant");
-    ok (request (&w, T0 + SECOND, 1, 1, 0, false)->errnum == EHOSTUNREACH, "a request for ids fails");
+        "a stopped node answers a child's lease request without a grant");
+    ok (request (&w, T0 + SECOND, 1, 1, 0, false)->errnum == EHOSTUNREACH,
+        "a stopped node answers a request for ids with an error");
     discard (&w);
 }
 
@@ -735,20 +760,23 @@ static void test_far_after (void)
     request (&w, T0, 2, 1, near, false);
     ok (w.forwards == 0, "a client's request with 'after' is not forwarded before the time is known");
     request (&w, T0, 3, 7, 0, false);
-    ok (w.forwards == 1 && w.count == 7 && w.after == 0, "other requests are forwarded");
+    ok (w.forwards == 1 && w.count == 7 && w.after == 0,
+        "before the time is known, requests without 'after' are forwarded");
     tell_time (&w, T0 + SECOND, 10 * SECOND);
-    ok (w.req[1].errnum == EAGAIN, "when the time is known, an 'after' far ahead is refused");
+    ok (w.req[1].errnum == EAGAIN, "when the time becomes known, a request whose 'after' is far ahead is refused");
     node_forwarded (w.n, T0 + SECOND, w.tag, &(struct id_run){ make_id (10000, 0, 0), 7 }, 1);
     node_tick (w.n, T0 + 1501 * MS);
-    ok (w.forwards == 2 && w.count == 1 && w.after == near, "one slightly ahead is forwarded when its time has come");
+    ok (w.forwards == 2 && w.count == 1 && w.after == near,
+        "when the time is known, a request whose 'after' is slightly ahead is forwarded when that time has come");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 12);
     node_parent (w.n, T0, true);
     request (&w, T0, 1, 1, far, false);
-    ok (node_deadline (w.n) <= T0 + 5 * SECOND, "a request that waits for its time has the same deadline as others");
+    ok (node_deadline (w.n) <= T0 + 5 * SECOND,
+        "a request that waits for the time of its 'after' has the same deadline as others");
     node_tick (w.n, T0 + 5 * SECOND);
-    ok (w.req[1].errnum == EHOSTUNREACH, "after the deadline it fails");
+    ok (w.req[1].errnum == EHOSTUNREACH, "a request that waits for the time of its 'after' fails at its deadline");
     destroy (&w, T0 + 6 * SECOND);
 
     create_active (&w);
@@ -760,7 +788,8 @@ static void test_far_after (void)
     while (w.req[199].answers == 0 && at < T0 + 60 * SECOND)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[10].ids == 65536 && w.req[199].errnum == EAGAIN && at == T0 + 7 * SECOND,
-        "while ids are made here, a request fails fluid.max-backlog later");
+        "a request that waits while ids are made by this node fails when fluid.max-backlog has passed since its "
+        "deadline");
     destroy (&w, at);
 }
 
@@ -798,48 +827,50 @@ static void test_root (void)
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 0 });
     ok (w.stores == 1 && w.record.horizon_ms == 130000,
-        "the root starts at the wall clock since the epoch, and first stores a horizon two leases ahead");
+        "the root begins at the time of the wall clock since the epoch, and first stores a horizon two leases ahead");
     r = request (&w, T0, 1, 3, 0, false);
     request (&w, T0, 2, 3, 0, true);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0,
-        "until that is durable it grants nothing, not to itself either");
+        "until its horizon is durable the root grants nothing, and has no lease itself");
     authority_store_failed (w.a, T0 + MS);
     tick (&w, T0 + 100 * MS);
-    ok (w.stores == 1, "if the disk fails it waits");
+    ok (w.stores == 1, "after a failed store the root waits");
     tick (&w, T0 + 101 * MS);
-    ok (w.stores == 2, "and tries again");
+    ok (w.stores == 2, "after the wait the root stores its horizon again");
     tick (&w, T0 + 5001 * MS);
-    ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their deadline");
+    ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH,
+        "requests for ids that wait for the root's first lease fail at their deadline");
     r = request (&w, T0 + 5002 * MS, 3, 3, 0, false);
     stored (&w, T0 + 5002 * MS, w.record.horizon_ms);
-    ok (r->first == make_id (15002, 0, 0), "when the disk works again the root continues by itself");
+    ok (r->first == make_id (15002, 0, 0), "when a store succeeds again the root makes ids");
     ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
     ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
             && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
-        "children get ranges, the epoch and the time");
+        "children get ranges, the epoch and the time from the root");
     tick (&w, T0 + 60 * SECOND);
     ok (w.stores == 3 && w.record.horizon_ms == 190000, "the horizon is raised before it is needed");
     ok (state (&w, T0 + 66 * SECOND) == NODE_ACTIVE, "the root renews its own lease");
     tick (&w, T0 + 121 * SECOND);
-    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond the durable horizon");
+    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED,
+        "the root does not renew its own lease beyond the durable horizon");
     stored (&w, T0 + 121 * SECOND, 190000);
     authority_status (w.a, T0 + 121 * SECOND, &root);
     ok (state (&w, T0 + 121 * SECOND) == NODE_ACTIVE && root.horizon_ms == 190000 && root.ahead_us == 0,
-        "it is active again when a higher one is stored");
+        "the root is active again when a higher horizon is stored");
     ok (request (&w, T0 + 121 * SECOND, 4, 1, make_id (134000, 1, 1), true)->errnum == EAGAIN,
-        "the root does not step forward to an 'after': it refuses one far ahead");
+        "the root does not move its clock to a broker's 'after' that is far ahead, and refuses the request");
     ask_lease (&w, T0 + 121 * SECOND, 5, 3, 999999, 0);
     authority_status (w.a, T0 + 121 * SECOND, &root);
     ok (w.answer.ngrant == 0 && root.fenced_by_foreign,
-        "a rank that holds more than the root has granted makes the root stop granting");
+        "a rank that holds more than the root has granted makes the root stop all grants");
     ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED && request (&w, T0 + 121 * SECOND, 6, 1, 0, false)->answers == 0,
-        "the root also stops using its own lease");
+        "a root that has stopped all grants no longer uses its own lease");
     destroy (&w, T0 + 122 * SECOND);
 
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 4711);
-    ok (w.answer.ngrant == 0, "a rank with another epoch has the same effect");
+    ok (w.answer.ngrant == 0, "a rank with another epoch makes the root stop all grants");
     destroy (&w, T0);
 }
 
@@ -861,37 +892,44 @@ static void test_end_of_time (void)
     create_root_at (&w, end - 90000, (struct lease_record){ .horizon_ms = end - 100000 });
     ok (w.record.horizon_ms == end, "the root stores no horizon above the end of time");
     tick (&w, at - 30 * SECOND);
-    ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
+    ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1,
+        "ids are made in the last millisecond of the format");
     request (&w, at - MS, 2, 2000, 0, false);
-    ok (w.req[2].answers == 0 && node_deadline (w.n) <= at, "a request that does not fit into it waits");
+    ok (w.req[2].answers == 0 && node_deadline (w.n) <= at,
+        "a request for more ids than the last millisecond has waits");
     tick (&w, at);
     ok (w.req[2].errnum == EOVERFLOW && request (&w, at, 3, 1, 0, false)->errnum == EOVERFLOW
             && request (&w, at + SECOND, 4, 1, 0, true)->errnum == EOVERFLOW,
-        "it fails with EOVERFLOW at the end of time, as do later requests");
+        "at the end of time waiting and later requests fail with EOVERFLOW");
     for (uint64_t us = at; us < at + 200 * SECOND; us += SECOND)
         tick (&w, us);
-    ok (w.stores == 1, "no further horizon is stored");
-    ok (authority_watermark (w.a, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above the end of time");
+    ok (w.stores == 1, "after the end of time no further horizon is stored");
+    ok (authority_watermark (w.a, at + 200 * SECOND, &ms) && ms <= end,
+        "the root publishes no watermark above the end of time");
     struct lease_record last = stop (&w, at + 200 * SECOND);
-    ok (last.horizon_ms == end && last.watermark_ms <= end, "a clean stop stores nothing above it");
+    ok (last.horizon_ms == end && last.watermark_ms <= end,
+        "a clean stop stores no horizon or watermark above the end of time");
     discard (&w);
 
     create_root_at (&w, end + 5000, last);
     ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0,
-        "a root that starts after the end makes no ids");
+        "a root that starts after the end of time makes no ids");
     destroy (&w, T0 + SECOND);
     create_root_at (&w, end - 10000, (struct lease_record){ .horizon_ms = end });
-    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "nor does one that crashed less than two leases "
-                                                               "before the end");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW,
+        "a root that crashed less than two leases before the end of time makes no ids");
     destroy (&w, T0 + SECOND);
     create_root_at (&w, end - 10000, (struct lease_record){ .horizon_ms = end - 10050 });
     request (&w, T0, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
-    ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "a clean stop does not lose that time");
+    ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000,
+        "a clean stop shortly before the end of time does not lose the time that is left");
     discard (&w);
     create_root_at (&w, end + 5000, last);
-    ok (w.stores == 1 && w.record.horizon_ms == end, "a root that starts above the end stores the end");
-    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "and makes no ids");
+    ok (w.stores == 1 && w.record.horizon_ms == end,
+        "a root whose clock is above the end of time stores the end of time as its horizon");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW,
+        "a root whose clock is above the end of time makes no ids");
     destroy (&w, T0 + SECOND);
 }
 
@@ -905,46 +943,49 @@ static void test_pause (void)
 
     create_active (&w);
     r = request (&w, T0 + SECOND, 1, 3, 0, false);
-    ok (ms_of (r->first) == 11000, "a node makes ids");
+    ok (ms_of (r->first) == 11000, "before its clock misses time a node makes ids");
     node_lost_time (w.n, T0 + 2 * SECOND, (int64_t)(9 * SECOND));
     ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0
             && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
-        "a node whose clock missed time logs that, makes no ids, and gives no time to children");
+        "a node whose clock missed time logs the missed time, makes no ids, and gives no time to children");
     r = request (&w, T0 + 2 * SECOND, 2, 3, 0, false);
-    ok (r->answers == 0 && w.forwards == 1 && w.count == 3, "requests are forwarded meanwhile");
+    ok (r->answers == 0 && w.forwards == 1 && w.count == 3,
+        "while a node does not know the time, it forwards requests");
     tell_time (&w, T0 + 2 * SECOND - 1, 12 * SECOND);
-    ok (r->answers == 0, "an answer to an earlier time request does not end the doubt");
+    ok (r->answers == 0, "a node does not accept the time of a request that it sent before its clock missed time");
     tell_time (&w, T0 + 2 * SECOND + 500 * MS, 21 * SECOND);
     ok (r->answers == 1 && ms_of (r->first) >= 21000,
-        "when the parent's time is known the node continues, and fills no time that passed");
+        "when the parent's time has arrived the node continues, and makes no ids of the time that passed meanwhile");
     tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
     r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
-    ok (ms_of (r->first) >= 30000 && w.logs > 1, "a pause that no clock of the host counted is logged, too");
+    ok (ms_of (r->first) >= 30000 && w.logs > 1,
+        "a pause that no clock of the host counted is logged when the parent's time arrives");
     node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t)(59 * SECOND));
     tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
     r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
-    ok (r->answers == 1 && ms_of (r->first) == 31000, "a clock that went too far does not move the instance's time");
+    ok (r->answers == 1 && ms_of (r->first) == 31000,
+        "if the node's clock went too far, the instance's time does not move");
     destroy (&w, T0 + 64 * SECOND);
 
     create_root (&w);
     lost_time (&w, T0 + SECOND, (int64_t)(9 * SECOND), 0);
     r = request (&w, T0 + SECOND, 1, 1, 0, false);
-    ok (ms_of (r->first) == 11000, "rank 0 continues");
+    ok (ms_of (r->first) == 11000, "rank 0 makes ids after its clock missed time");
     wall (&w, T0 + SECOND, (int64_t)(111 * SECOND));
     r = request (&w, T0 + SECOND, 2, 1, 0, false);
-    ok (ms_of (r->first) == 11000, "without a step, as long as the wall clock does not show the missed time");
+    ok (ms_of (r->first) == 11000, "rank 0 does not step while the wall clock does not show the missed time");
     wall (&w, T0 + 2 * SECOND, (int64_t)(121 * SECOND));
     r = request (&w, T0 + 2 * SECOND, 3, 1, 0, false);
-    ok (ms_of (r->first) == 21000, "it steps by what the wall clock confirms");
+    ok (ms_of (r->first) == 21000, "rank 0 steps by the missed time that the wall clock confirms");
     wall (&w, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
-    ok (ms_of (r->first) == 22000, "never further");
+    ok (ms_of (r->first) == 22000, "rank 0 never steps by more than the missed time");
     lost_time (&w, T0 + 3 * SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 5, 1, 0, false);
-    ok (ms_of (r->first) == 26000, "it steps immediately by the amount that two clocks agree on");
+    ok (ms_of (r->first) == 26000, "rank 0 steps immediately by the missed time that two clocks agree on");
     wall (&w, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 6, 1, 0, false);
-    ok (ms_of (r->first) == 31000, "and by the rest later");
+    ok (ms_of (r->first) == 31000, "rank 0 steps by the rest of the missed time when the wall clock confirms it");
     destroy (&w, T0 + 4 * SECOND);
 }
 
@@ -978,12 +1019,12 @@ static void test_reload (void)
     node_remember (w.n, past, size, &more);
     node_parent (w.n, T0 + SECOND, true);
     request (&w, T0 + SECOND, 1, 1, 0, false);
-    ok (w.forwards == 1 && w.after == id, "a reloaded node requests ids above its last one");
+    ok (w.forwards == 1 && w.after == id, "a reloaded node requests ids above the last one that it made before");
     destroy (&w, T0 + SECOND);
     create (&w, 3);
     node_remember (w.n, past, size - 1, &more);
     node_remember (w.n, "junk", 4, &more);
-    ok (state (&w, T0) == NODE_FENCED, "a handover that cannot be read is ignored");
+    ok (state (&w, T0) == NODE_FENCED, "a node ignores a handover that it cannot read");
     destroy (&w, T0);
     free (past);
 
@@ -999,11 +1040,13 @@ static void test_reload (void)
         stored (&w, T0 + 2 * SECOND, w.record.horizon_ms);
         struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
         if (same)
-            ok (ms_of (r->first) == 12000, "rank 0 continues with its time if its store is unchanged");
+            ok (ms_of (r->first) == 12000, "a reloaded rank 0 continues with its time if its store is unchanged");
         else
-            ok (ms_of (r->first) >= given_ms, "otherwise it begins above all that was granted");
+            ok (ms_of (r->first) >= given_ms,
+                "a reloaded rank 0 whose store has changed begins above all ranges that were granted");
         ask_lease (&w, T0 + 2 * SECOND, 5, 2, given_ms, 0);
-        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms, "and grants only what is above that");
+        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms,
+            "a reloaded rank 0 grants no range below the ranges that were granted before");
         destroy (&w, T0 + 3 * SECOND);
         free (past);
     }
@@ -1019,14 +1062,14 @@ static void test_reload_in_debt (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &crashed);
-    ok (!node_clock (w.n, T0, &inst_us, &bound_us), "a root whose clock debt is above the limit waits");
+    ok (!node_clock (w.n, T0, &inst_us, &bound_us), "a root whose clock debt is above the limit first gives no time");
     tick (&w, at);
-    ok (node_clock (w.n, at, &before_us, &bound_us), "then it begins");
+    ok (node_clock (w.n, at, &before_us, &bound_us), "a root whose clock debt is above the limit begins after a wait");
     void *past = leave (&w, at, &last, &size);
     create (&w, 0);
     start_root_after (&w, at + MS, (int64_t)(110 * SECOND) + (int64_t)(lease_ms * MS), &last, past, size);
     ok (node_clock (w.n, at + MS, &inst_us, &bound_us) && inst_us >= before_us + MS - 10 && inst_us <= before_us + MS,
-        "after a reload it continues immediately");
+        "a root with clock debt continues immediately after a reload");
     destroy (&w, at + SECOND);
     free (past);
 }
@@ -1051,7 +1094,7 @@ static void test_reload_twice (void)
     stored (&w, T0 + SECOND + 5 * MS, w.record.horizon_ms);
     struct node_status s;
     node_status (w.n, T0 + SECOND + 5 * MS, &s);
-    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "after two reloads rank 0 holds nothing that was used before");
+    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "after two reloads rank 0 holds no time that was used before");
     destroy (&w, T0 + 2 * SECOND);
 }
 
@@ -1070,15 +1113,17 @@ static void test_reload_ahead (void)
     tick (&w, T0 + 31 * SECOND);
     ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 grants a sublease of time");
     void *past = leave (&w, T0 + 31 * SECOND, &last, &size);
-    ok (last.horizon_ms >= before.hi_ms, "a stop stores a horizon above the sublease");
+    ok (last.horizon_ms >= before.hi_ms, "a stop of rank 0 stores a horizon above the end of its subleases of time");
     create (&w, 0);
     start_root_after (&w, T0 + 32 * SECOND, (int64_t)(142 * SECOND), &last, past, size);
     free (past);
     stored (&w, T0 + 32 * SECOND, w.record.horizon_ms);
     struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
-    ok (r->ids == 1 && ms_of (r->first) == 42000, "after a reload it continues at its time (%llu)",
+    ok (r->ids == 1 && ms_of (r->first) == 42000,
+        "a reloaded rank 0 continues at its time (%llu) even if it has granted later time",
         r->ids == 1 ? (unsigned long long)ms_of (r->first) : 0);
-    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms, "and grants no time twice");
+    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms,
+        "a reloaded rank 0 grants no time that was subleased before");
     destroy (&w, T0 + 33 * SECOND);
 }
 
@@ -1088,11 +1133,13 @@ static void test_restart (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ .horizon_ms = 50000 });
-    ok (w.record.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock begins there");
+    ok (w.record.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock begins at the horizon");
     stored (&w, T0, w.record.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "it grants nothing below it");
-    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "it makes ids immediately");
+    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000,
+        "a root that began at its horizon grants nothing below it");
+    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0),
+        "a root that began at its horizon makes ids immediately");
     wall (&w, T0, (int64_t)(110 * SECOND));
     ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995,
         "while its clock is slewed back to the wall clock");
