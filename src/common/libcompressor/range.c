@@ -427,7 +427,7 @@ static int append (struct idcomp *c, uint32_t session, const struct idspace_key 
     return 0;
 }
 
-/* Give the ids of a valid range their final ids. */
+/* Allocate final ids for the ids of a valid range. */
 static int allocate (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t count, int64_t size)
 {
     struct idspace *s = &c->space;

@@ -77,8 +77,8 @@ void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *
 
 /* --- filling and drawing ----------------------------------------------------------------- */
 
-/* getrandom () of up to 256 bytes returns all of them or fails. EINTR is possible only until the kernel has gathered
- * its first entropy.
+/* Fill 'bytes' from a new key. getrandom () of up to 256 bytes returns all of them or fails. EINTR is possible only
+ * until the kernel has gathered its first entropy.
  */
 static int fill (struct flax_random *random)
 {

@@ -32,7 +32,7 @@ static const uint8_t decimal_value[256] = {
     VALUE ('5', 5), VALUE ('6', 6), VALUE ('7', 7), VALUE ('8', 8), VALUE ('9', 9),
 };
 
-/* RFC 19, "FLUID base58 (F58) Encoding": no 0, I, O, l */
+/* The digits of base58 (RFC 19, "FLUID base58 (F58) Encoding"); 0, I, O and l are not among them. */
 static const uint8_t base58_value[256] = {
     VALUE ('1', 0),  VALUE ('2', 1),  VALUE ('3', 2),  VALUE ('4', 3),  VALUE ('5', 4),  VALUE ('6', 5),
     VALUE ('7', 6),  VALUE ('8', 7),  VALUE ('9', 8),  VALUE ('A', 9),  VALUE ('B', 10), VALUE ('C', 11),

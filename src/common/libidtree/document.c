@@ -145,7 +145,9 @@ static bool answered (idt_document_t *d, idt_future_t *f)
     return false;
 }
 
-/* Set the callback for a request that was just sent. 'f' is NULL with errno set if it could not be sent. */
+/* Set the callback for a request that was just sent. If 'f' is NULL because the request could not be sent, errno is the
+ * reason, and the failure is handled here.
+ */
 static idt_future_t *expect (idt_document_t *d, idt_future_t *f, idt_future_f cb)
 {
     if (f && idt_future_then (f, TIMEOUT_MS, cb, d) == 0)

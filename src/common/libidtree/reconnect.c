@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reconnect.c - a list of broker URIs, and which one is tried when */
+/* reconnect.c - a list of broker URIs, and in which order and when they are tried */
 #include "config.h"
 
 #include <assert.h>

@@ -400,7 +400,9 @@ static void refuse_user (idt_t *h, const struct idt_handler_spec *row, const idt
                 wanted & IDT_ROLE_GROUP ? " and members of access.group" : "", idt_msg_cred (request).userid);
 }
 
-/* A broker's request may combine many requests from its subtree, so the limit of values does not apply to it. */
+/* Whether a broker sent the request. Such a request may combine many requests from the broker's subtree, so the limit
+ * of values does not apply to it.
+ */
 static bool is_brokers (const idt_msg_t *request)
 {
     return (idt_msg_cred (request).rolemask & IDT_ROLE_BROKER) != 0;

@@ -52,7 +52,7 @@ static json_t *extreme_new (const json_t *a, const json_t *b, bool greatest)
     return json_incref ((json_t *)(first ? a : b));
 }
 
-/* The result has as many buckets as the longer histogram. */
+/* Add two histograms. The result has as many buckets as the longer one. */
 static json_t *buckets_new (const json_t *a, const json_t *b)
 {
     size_t n = json_array_size (a) > json_array_size (b) ? json_array_size (a) : json_array_size (b);

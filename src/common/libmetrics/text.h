@@ -39,7 +39,7 @@ struct metrics_row {
     enum metrics_merge merge; /* the section of the name; for METRICS_RANKS the number of ranks is shown */
     enum metrics_type type;
     const char *family;        /* shown after "idtree_"; rows of a family are adjacent */
-    const char *label, *value; /* distinguish the members of a family, or NULL. METRICS_RANKS: 'value' is the set's */
+    const char *label, *value; /* distinguish the members of a family, or NULL; METRICS_RANKS shows the set's value */
     const char *unit;          /* the last part of the family's name, or NULL */
     const char *help;          /* text of the family; NULL if an earlier row of the family has it */
 };

@@ -156,7 +156,9 @@ static bool is_of_service (const char *topic)
     return false;
 }
 
-/* A module of any name accepts NAME.stats-clear. */
+/* Whether services act upon an event with this topic. They act upon NAME.stats-clear for any NAME, because each module
+ * accepts this event.
+ */
 static bool is_for_services (const char *topic)
 {
     return is_of_service (topic) || strcmp (topic + service_len (topic), "stats-clear") == 0;

@@ -4,7 +4,7 @@
 /* sno.c - ids: layout, time, order, ranges, stored forms and text
  *
  * Invariant: bytes 0-4 are the time block (unit and tick), bytes 5-9 the payload (meta, partition, sequence), both big
- * endian, so memcmp () is the order of the ids.
+ * endian. So memcmp () gives the order of the ids.
  */
 #include <errno.h>
 #include <string.h>
@@ -258,9 +258,9 @@ struct constants {
     int8_t high[16], low[16];
 } __attribute__ ((aligned (16)));
 
-/* Constants that are operands in memory need no extra time. A compiler that knows their values would construct them in
- * each call. Therefore the attributes make the compiler assume that other code uses the constants and may change them.
- * The loader makes them read-only.
+/* Constants that an instruction loads from memory as an operand need no extra time. A compiler that knows their values
+ * would construct them in each call. Therefore the attributes make the compiler assume that other code uses the
+ * constants and may change them. The loader makes them read-only.
  */
 static __attribute__ ((used, section (".data.rel.ro"))) struct constants constants = {
     .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },

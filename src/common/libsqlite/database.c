@@ -188,8 +188,8 @@ static int check_place (struct database *d, idt_error_t *errp)
     return check_file (d, errp) < 0 ? -1 : check_log (d, errp);
 }
 
-/* Make the next commit create another journal if the journal was removed, so that a start after a crash finds it. Only
- * between two commits, when a journal is empty.
+/* If the journal was removed, make the next commit create another one, so that a start after a crash finds it. This is
+ * done only between two commits, when a journal is empty.
  */
 static int renew_journal (struct database *d, idt_error_t *errp)
 {

@@ -152,8 +152,8 @@ static bool has_tables (sqlite3 *db)
     return some;
 }
 
-/* Whether the file is a file of idtree that has tables. If a log or journal lies beside the file, it may be damaged,
- * and its application id alone decides.
+/* Whether the file is a file of idtree that has tables. If a log or journal lies beside the file, the file may be
+ * damaged, and its application id alone decides.
  */
 static bool is_ours (sqlite3 *db, const char *path)
 {

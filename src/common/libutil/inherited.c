@@ -53,8 +53,8 @@ static void set_umask (void)
     umask (umask (0077) & 0077);
 }
 
-/* Raise the soft limit of the stack. It still has an effect, because the stack of the main thread may grow up to the
- * soft limit that applies when it grows.
+/* Raise the soft limit of the stack. The new limit has an effect, because the stack of the main thread may grow up to
+ * the soft limit that applies when it grows.
  */
 static int set_stack (idt_error_t *errp)
 {

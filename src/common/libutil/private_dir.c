@@ -95,7 +95,7 @@ static bool is_at (int fd, const char *path)
     return fstat (fd, &st) == 0 && lstat (path, &there) == 0 && st.st_dev == there.st_dev && st.st_ino == there.st_ino;
 }
 
-/* Fails with EAGAIN if another process holds the lock, or has just removed it. */
+/* Try to take a lock. Fails with EAGAIN if another process holds the lock, or has just removed it. */
 static int try_lock (const char *path)
 {
     int fd = open (path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), errnum = EAGAIN;

@@ -158,7 +158,9 @@ static char *format (const char *name)
     return text;
 }
 
-/* Write under a temporary name first; link () does not replace an existing file. */
+/* Write a new file. It is written under a temporary name first, so that it appears only when it is complete. link ()
+ * does not replace an existing file.
+ */
 static int write_file (const char *path, const char *text)
 {
     char *temporary = NULL;

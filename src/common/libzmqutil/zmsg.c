@@ -23,7 +23,7 @@
 #include "libmsg/message.h"
 #include "libzmqutil/zmsg.h"
 
-#define PARTS_MAX (IDT_MSG_MAX_ROUTES + 5) /* identity, routes, delimiter, topic, payload, header */
+#define PARTS_MAX (IDT_MSG_MAX_ROUTES + 5) /* at most: identity, routes, delimiter, topic, payload, header */
 
 #if defined(__SANITIZE_THREAD__)
 #define MSG_TSAN 1

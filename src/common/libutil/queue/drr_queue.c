@@ -94,7 +94,7 @@ static void leave_group (struct drr_queue *t, struct flow *f)
     freelist_put (&t->spare_groups, g);
 }
 
-/* Returns 0, or -1 with errno ENOMEM. */
+/* Put a flow into the group 'key', unless the flow has a group or items. Returns 0, or -1 with errno ENOMEM. */
 static int join_group (struct drr_queue *t, struct flow *f, uint64_t key)
 {
     if (key == DRR_QUEUE_ALONE || f->group || !STAILQ_EMPTY (&f->items))
