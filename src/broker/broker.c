@@ -4,8 +4,8 @@
 /* broker.c - one broker: owns its parts and connects them
  *
  * All requests, responses and events enter through message (), and the router passes them on. turn () does the work
- * that callbacks leave behind: messages of inline modules, checking ZeroMQ sockets again, output for clients. It runs
- * before the reactor sleeps.
+ * that callbacks leave behind: messages of inline modules, checking ZeroMQ sockets again, output for clients. turn ()
+ * runs before the reactor sleeps.
  */
 #include "config.h"
 

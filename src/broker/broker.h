@@ -36,8 +36,8 @@ struct broker_ops {
     void (*ended) (void *arg);
     /* A client requests that the configuration files are read again: see broker_group_reload (). */
     json_t *(*reload) (void *arg, idt_error_t *errp);
-    /* The broker had joined the wrong instance and is about to end. The owner must then make and start it again. NULL:
-     * the owner does not start it again.
+    /* The broker had joined the wrong instance and is about to end. The owner must then make and start the broker
+     * again. NULL: the owner does not start it again.
      */
     void (*restart) (void *arg);
 };
@@ -49,7 +49,7 @@ struct broker_conf {
     struct attrs *attrs;     /* attributes of the command line; owned by the broker on success */
     const char *tmpdir;      /* folder in which a private rundir is made if the attribute rundir is not set */
     const char *module_path; /* folders with modules, if the attribute module.path is not set */
-    char **command;          /* command that rank 0 runs; rank 0 stops when it ends; NULL or empty: no command */
+    char **command;          /* command that rank 0 runs, and at whose end rank 0 stops; NULL or empty: no command */
     uint64_t files;          /* soft limit of descriptors for the command; 0: the same as for the broker */
     const struct broker_ops *ops;
     void *arg;
@@ -74,13 +74,14 @@ int broker_start (struct broker *b, idt_error_t *errp);
 /* Join the tree. The broker then works during process_run (), until it has stopped. */
 void broker_join (struct broker *b);
 
-/* Pause the broker, or let it continue. A paused broker does no work and reads no messages, like a stopped process. Its
- * modules in threads continue to run.
+/* Pause the broker, or let it continue. A paused broker does no work and reads no messages, like a stopped process. The
+ * modules of a paused broker continue to run if they are in threads.
  */
 void broker_pause (struct broker *b, bool paused);
 
 /* The exit code of a stopped broker. If the broker failed, it is an enum broker_exit. If the command ran, it is the
- * exit code of the command. If the command could not be run, it is 127 (not found) or 126. Otherwise it is 0.
+ * exit code of the command. If the command could not be run, it is 127 (not found) or 126. In all other cases the exit
+ * code is 0.
  */
 int broker_exit_code (const struct broker *b);
 
@@ -91,7 +92,7 @@ struct broker_status {
     uint32_t size;
     bool has_parent; /* the parent has accepted the broker; rank 0: always true */
     bool full;       /* no rank of the broker's subtree is missing */
-    bool ready;      /* the broker is in state run; at rank 0 of an instance with a quorum it was also reached */
+    bool ready; /* the broker is in state run; at rank 0 of an instance with a quorum, the quorum was also reached */
     uint32_t joined; /* brokers of the subtree that have joined */
     uint32_t quorum; /* rank 0: how many brokers must join */
 };

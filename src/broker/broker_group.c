@@ -4,9 +4,9 @@
 /* broker_group.c - the brokers of this process, from boot to end
  *
  * Boot has three steps: all brokers are made and bind their sockets; one exchange with the other processes; all brokers
- * start. Then they join from the root downwards: if the parent of a broker is in this process, the broker waits until
- * the parent is up, has ended, or is stopped. If thousands of brokers connected at the same time, most of them would
- * time out at a parent that is itself still waiting to join.
+ * start. Then the brokers join from the root downwards: if the parent of a broker is in this process, the broker waits
+ * until the parent is up, has ended, or is stopped. If thousands of brokers connected at the same time, most of them
+ * would time out at a parent that is itself still waiting to join.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@ struct hosted_broker {
     int exit_code;
     bool killed; /* an order has killed the broker, or it will run again */
     bool again;  /* run the broker again when it has ended */
-    bool waits;  /* waits with joining until its parent in this process is up */
+    bool waits;  /* the broker joins only when its parent in this process is up */
 };
 
 struct broker_group {
@@ -173,8 +173,8 @@ static int make (struct hosted_broker *h, idt_error_t *errp)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
-/* Make the broker of a rank again, and start it. It counts as killed until it is made, because the process would end
- * without any broker.
+/* Make the broker of a rank again, and start it. The rank counts as killed until its broker is made, because the
+ * process would end without any broker.
  */
 static void run_again (struct hosted_broker *h)
 {
@@ -194,8 +194,8 @@ static void run_again (struct hosted_broker *h)
     drop (h, h->exit_code << 8);
 }
 
-/* Stop or continue a broker. If it is stopped before it is up, its children need not wait for it: they join now and
- * look for another parent, like brokers that are in other processes.
+/* Stop or continue a broker. If it is stopped before it is up, its children need not wait for it: the children join now
+ * and look for another parent, like brokers that are in other processes.
  */
 static void set_stopped (struct hosted_broker *h, bool stopped)
 {
@@ -349,8 +349,8 @@ void broker_group_stop (struct broker_group *c, const char *why)
     }
 }
 
-/* Take over the addresses. If the file now assigns a rank of this process to another host, the rank stops here. It is
- * not run again, because it would read the same file.
+/* Take over the addresses. If the file now assigns a rank of this process to another host, the rank stops here. A
+ * stopped rank is not run again, because it would read the same file.
  */
 static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
 {

@@ -14,8 +14,8 @@
  *              "node[0-127]"]         are the value of the attribute
  *
  * The name of an attribute is the name of its table, a dot, and the key. A name may be set only once in a file; a later
- * file overrides an earlier one. In TOML text must have quotes. Here a text may also have none; it ends at a comment or
- * at the end of the line.
+ * file overrides an earlier one. In TOML text must have quotes. In this format, text without quotes is allowed, too;
+ * such text ends at a comment or at the end of the line.
  */
 #ifndef BROKER_CONFFILE_H
 #define BROKER_CONFFILE_H

@@ -431,8 +431,8 @@ void lifecycle_wrong_instance (struct lifecycle *l, const char *text)
 /* In a configured instance each broker is started and stopped on its own, so a stop affects this broker only. Only the
  * request shutdown.start stops all brokers.
  *
- * Launchers signal all ranks at the same time, so the parent's order to stop may arrive before the first call. This
- * first call then does not count as a second one.
+ * Launchers signal all ranks at the same time, so the parent's order to stop may arrive before the first call. In this
+ * case the first call does not stop the broker immediately, as a second call would.
  */
 void lifecycle_stop (struct lifecycle *l, const char *why)
 {

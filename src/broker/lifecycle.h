@@ -64,7 +64,7 @@ struct usock;
 /* Parts of the broker that begin or end their work with a state; all borrowed. */
 struct lifecycle_conf {
     const struct broker_conf *broker;
-    idt_reactor_t *reactor; /* of the process's member; it is stopped when the broker ends */
+    idt_reactor_t *reactor; /* of the process's member; the reactor is stopped when the broker ends */
     struct log *log;
     struct overlay *overlay;
     struct modules *modules;

@@ -263,10 +263,10 @@ static const char *module_path (char buf[static PATH_MAX])
 
 /* --- the service manager ------------------------------------------------------------------------- */
 
-/* The service manager that started this process, if any (sd_notify(3)). It is notified when the first broker here is
- * ready (struct broker_status) and when that broker stops. It also gets a sentence about the state of the broker. Twice
- * in the time that WATCHDOG_USEC gives, the reactor sends it a sign of life. The brokers do not call this object:
- * before the reactor sleeps, it compares their status with the last one that it sent.
+/* The service manager that started this process, if any (sd_notify(3)). The service manager is notified when the first
+ * broker here is ready (struct broker_status) and when that broker stops. It also gets a sentence about the state of
+ * the broker. Twice in the time that WATCHDOG_USEC gives, the reactor sends a sign of life to the service manager. The
+ * brokers do not call this object: before the reactor sleeps, it compares their status with the last one that it sent.
  */
 struct manager {
     struct process *process;

@@ -27,8 +27,8 @@ int place_choose (const struct place *p, const struct boot *boot, uint32_t rank,
                   size_t size, idt_error_t *errp);
 
 /* Write to 'buf' the endpoint at which children reach a broker that is bound to 'bound'. If 'bound' means all addresses
- * of the host, 'buf' gets one that other hosts can reach. It gets 127.0.0.1 if the whole instance is on this host, or
- * if no such address is found.
+ * of the host, 'buf' gets one that other hosts can reach. 'buf' gets 127.0.0.1 if the whole instance is on this host,
+ * or if no such address is found.
  */
 void place_announce (const struct boot *boot, const char *bound, char *buf, size_t size);
 

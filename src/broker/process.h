@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* process.h - the parts that the brokers of one process share: the reactor, ZeroMQ, a thread for modules. It also gives
- * the brokers turns.
+/* process.h - the parts that the brokers of one process share: the reactor, ZeroMQ, a thread for modules. process.h
+ * also gives the brokers turns.
  *
- * A broker is a member of the process. It gets a turn after a watcher of its reactor (a view of the process's loop) has
- * fired, or after member_wake (). Members without events use no time.
+ * A broker is a member of the process. A member gets a turn after a watcher of its reactor (a view of the process's
+ * loop) has fired, or after member_wake (). Members without events use no time.
  */
 #ifndef BROKER_PROCESS_H
 #define BROKER_PROCESS_H
@@ -39,7 +39,7 @@ struct member_ops {
 /* The parts that members use. */
 struct process_parts {
     void *zctx;            /* context of ZeroMQ; NULL before the first member */
-    struct shared *shared; /* the thread that modules share */
+    struct shared *shared; /* the thread that modules of all brokers share */
     struct inside *inside; /* queues to brokers of this process */
     struct usocks *usocks; /* sockets for local clients */
 };

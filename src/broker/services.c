@@ -188,9 +188,10 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- config ----------------------------------------------------------------------------------------- */
 
-/* Answer {}. This is for services without statistics, like modules without a handler of their own, and for config.get.
- * Clients of Flux read the configuration for optional behaviour (flux shutdown: whether to clean up a content store,
- * which idtree does not have), and fail without an answer. idtree is configured only by attributes.
+/* Answer {}. Services without statistics answer so to stats-get, like modules without a handler of their own. The
+ * answer to config.get is {}, too. Clients of Flux read the configuration for optional behaviour (flux shutdown:
+ * whether to clean up a content store, which idtree does not have), and fail without an answer. idtree is configured
+ * only by attributes.
  */
 static void empty_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {

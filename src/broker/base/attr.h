@@ -67,9 +67,10 @@ int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char
  */
 const char *attr_blamed (struct attrs *a, const char *text);
 
-/* Define an attribute. Its value is that of the command line, or else 'value'. Without both it stays undefined ('value'
- * may be NULL). Returns 0, or -1 with the errno values of attr_give (), or EINVAL (ATTR_IMMUTABLE with a 'value', such
- * as "rank", may not be set on the command line) or EEXIST (defined already, or set and read already).
+/* Define an attribute. The attribute gets its value from the command line, or else gets 'value'. Without both it stays
+ * undefined ('value' may be NULL). Returns 0, or -1 with the errno values of attr_give (), or EINVAL (ATTR_IMMUTABLE
+ * with a 'value', such as "rank", may not be set on the command line) or EEXIST (defined already, or set and read
+ * already).
  */
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp);
 

@@ -85,7 +85,7 @@ static bool is_alike (const struct number_run *r, const char *name, size_t stem,
     return digits == r->width || (digits > r->width && name[stem] != '0');
 }
 
-/* Add the next ranks to the run if they continue it. Returns whether they do. */
+/* Add the next ranks to the run if they continue it. Returns whether the ranks were added. */
 static bool go_on (struct number_run *r, const char *name, size_t stem, uint32_t count)
 {
     int digits = (int)strlen (name + stem);

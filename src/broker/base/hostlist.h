@@ -32,8 +32,9 @@ char *hostlist_text (const struct hostlist *hl);
 #define HOSTLIST_NAME_MAX 255 /* bytes of a name */
 
 /* Call 'cb' for each name of a text of RFC 29, in order: "login, node[1-3,007-9].cluster" has login, node1.cluster, ...
- * node009.cluster. A name has at most one bracket. The numbers of a range have the width of its first number. Ends
- * early if 'cb' returns -1. Returns 0, or -1 with errno set (EINVAL: the text is malformed) and 'errp' filled.
+ * node009.cluster. A name has at most one bracket. The numbers of a range have the width of its first number. If 'cb'
+ * returns -1, no further name is passed to it. Returns 0, or -1 with errno set (EINVAL: the text is malformed) and
+ * 'errp' filled.
  */
 int hostlist_expand (const char *text, int (*cb) (const char *name, void *arg, idt_error_t *errp), void *arg,
                      idt_error_t *errp);

@@ -24,10 +24,10 @@ struct instance {
     const char *own_dir; /* borrowed: the rundir, if it has the state; NULL: a statedir has it, or there is no state */
 };
 
-/* Rank 0: read the state. It is in the folder that the attribute statedir names, which must already hold the state of
- * an instance. Without this attribute it is in 'rundir', where a missing state is made. Defines the attributes
- * instance.uuid and instance.name, and fluid.epoch if the state has an epoch. Blocks. Returns 0, or -1 with errno set
- * and 'errp' filled; STATE_REFUSED: the folder cannot be used.
+/* Rank 0: read the state. The state is in the folder that the attribute statedir names, which must already hold the
+ * state of an instance. Without this attribute the state is in 'rundir', where a missing state is made. Defines the
+ * attributes instance.uuid and instance.name, and fluid.epoch if the state has an epoch. Blocks. Returns 0, or -1 with
+ * errno set and 'errp' filled; STATE_REFUSED: the folder cannot be used.
  */
 int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp);
 

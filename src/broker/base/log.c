@@ -51,7 +51,7 @@ struct log {
     zlistx_t *ring; /* lines, oldest first */
     uint32_t ring_size;
     bool with_priority;        /* stderr lines begin with their level */
-    struct msglist *followers; /* requests log.dmesg that follow */
+    struct msglist *followers; /* streaming requests log.dmesg, which follow the log */
     uint64_t lines;            /* lines received in total */
     log_forward_f forward;
     void *forward_arg;
@@ -208,8 +208,8 @@ static void add (struct log *log, const char *line)
         show (log, line, severity);
 }
 
-/* Add a complete RFC 5424 line. It may come from another rank or a client, so it is cut to LOG_LINE_MAX, a tab becomes
- * a blank, and other control characters and bytes that are not UTF-8 become '?'.
+/* Add a complete RFC 5424 line. The line may come from another rank or a client, so the line is cut to LOG_LINE_MAX, a
+ * tab becomes a blank, and other control characters and bytes that are not UTF-8 become '?'.
  */
 static void append (struct log *log, const char *line, size_t len)
 {

@@ -22,7 +22,7 @@
 
 struct plan;
 
-/* Plan 'size' ranks (>= 1) in at most 'processes' (1 to 'size'). 't' is a topology of that size. It is borrowed during
+/* Plan 'size' ranks (>= 1) in at most 'processes' (1 to 'size'). 't' is a topology of that size. 't' is borrowed during
  * the call only, and may be NULL if each process has one rank or one process has all ranks. NULL with errno ENOMEM and
  * 'errp' filled.
  */
@@ -33,7 +33,7 @@ uint32_t plan_processes (const struct plan *p);               /* processes in us
 uint32_t plan_process (const struct plan *p, uint32_t rank);  /* the process that hosts the rank */
 uint32_t plan_count (const struct plan *p, uint32_t process); /* ranks of the process, at least 1 */
 uint32_t plan_rank (const struct plan *p, uint32_t process,
-                    uint32_t i); /* its rank number 'i' (below plan_count ()), in ascending order */
+                    uint32_t i); /* rank number 'i' (below plan_count ()) of the process, ascending */
 
 /* Whether other processes must know a rank, because its parent or one of its descendants is in another process. */
 bool plan_is_known (const struct plan *p, uint32_t rank);

@@ -22,7 +22,7 @@ struct quorum {
     uint32_t need;   /* 1 ... size */
     double warn_s;   /* broker.quorum-timeout in seconds; 0: never */
     bool is_given;   /* an attribute sets the quorum; false: all brokers are needed */
-    bool is_reached; /* the quorum was reached once; later losses do not change this */
+    bool is_reached; /* the quorum was reached once; later losses of brokers do not change this */
 };
 
 /* Read the attributes. 'need' then follows later changes of broker.quorum, so 'q' must live as long as 'attrs'. Returns

@@ -396,7 +396,7 @@ static int read_uri (struct topo *t, const char *uri, idt_error_t *errp)
     errno = EINVAL;
     if (!(t->kind = find_kind (uri)) || t->kind->read (t, colon ? colon + 1 : NULL, &err) < 0)
         return errprintf (errp, "topology '%.80s': %s", uri,
-                          err.text); /* limits the URI, so that a long path does not cut off the reason after it */
+                          err.text); /* limits the URI, so that a long path does not cut off the reason */
     return 0;
 }
 

@@ -47,7 +47,7 @@ struct topo_kind;
 
 struct topo {
     uint32_t size;
-    /* Brokers of one size have the same tree if this name is the same. It has no commas and no blanks. */
+    /* Brokers of one size have the same tree if this name is the same. The name has no commas and no blanks. */
     char name[TOPO_NAME_SIZE];
     /* used by topology.c only */
     const struct topo_kind *kind;

@@ -211,7 +211,7 @@ int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEX
     return boot_derive_keys (b->secret, rank, public_key, secret_key, errp);
 }
 
-/* Make the secret for keys: that of the method, or random bits, which are valid for this life only. */
+/* Make the secret for keys: the secret of the method, or random bits, which are valid for this life only. */
 static int make_secret (struct boot *b, idt_error_t *errp)
 {
     if (getrandom (b->secret, sizeof (b->secret), 0) != sizeof (b->secret))

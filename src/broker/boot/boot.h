@@ -11,9 +11,9 @@
  * broker "here" is a broker of this process.
  *
  * The launcher of idtree gives the number of brokers and of processes, and plan.h computes which rank is in which
- * process. This launcher keeps bizcards for the life of the instance. It also keeps a secret for each process, from
- * which the key pairs of the process's brokers are derived, so a killed broker can return with the same keys. Under
- * other launchers a task is one broker, each life has new keys, and a dead rank does not return.
+ * process. This launcher keeps bizcards for the life of the instance. The launcher also keeps a secret for each
+ * process, from which the key pairs of the process's brokers are derived, so a killed broker can return with the same
+ * keys. Under other launchers a task is one broker, each life has new keys, and a dead rank does not return.
  */
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
@@ -99,7 +99,7 @@ int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEX
 int boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
 /* The endpoint at which other processes expect a broker here, because they have its bizcard from an earlier life or
- * from the configuration. NULL: they have none.
+ * from the configuration. NULL: other processes have none.
  */
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
 

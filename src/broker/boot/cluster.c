@@ -275,7 +275,7 @@ int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t 
 
 struct config {
     struct cluster *cluster;
-    struct cluster *before; /* during a reload: the cluster before it, until settle () is called */
+    struct cluster *before; /* during a reload, until settle () is called: the cluster before the reload */
     uint32_t rank;          /* the rank of this process */
     const char *own_host;   /* borrowed; NULL: use the host's own name */
     bool was_told;          /* the rank was given with --rank */

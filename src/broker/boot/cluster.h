@@ -56,8 +56,8 @@ void cluster_destroy (struct cluster *c); /* NULL is fine */
  */
 int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt_error_t *errp);
 
-/* Whether two names are the same, ignoring case, and ignoring a domain that only one of them has. They then mean the
- * same host.
+/* Whether two names are the same, ignoring case, and ignoring a domain that only one of them has. Two such names mean
+ * the same host.
  */
 bool cluster_is_same_name (const char *a, const char *b);
 

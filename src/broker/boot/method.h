@@ -10,8 +10,9 @@
  *
  *     create, then for the brokers here  secret (once), earlier, put;  then  wait (once), get of others,  ready (once)
  *
- * In a configured instance everything is known in advance: its method provides 'earlier' and 'get', and needs no 'put'
- * and no 'wait'. Functions that block give up at the deadline of struct boot_conf with errno ETIMEDOUT.
+ * In a configured instance everything is known in advance. The method of a configured instance provides 'earlier' and
+ * 'get', and needs no 'put' and no 'wait'. Functions that block give up at the deadline of struct boot_conf with errno
+ * ETIMEDOUT.
  */
 #ifndef BROKER_BOOT_METHOD_H
 #define BROKER_BOOT_METHOD_H
@@ -75,7 +76,7 @@ struct boot_method {
     void (*settle) (void *m, bool keep); /* keeps errno */
 
     void (*ready) (void *m); /* notify the launcher that the brokers are up; may be NULL */
-    /* Make the launcher end all tasks with that exit status. NULL: the launcher detects failures itself. */
+    /* Make the launcher end all tasks with 'exit_code'. NULL: the launcher detects failures itself. */
     void (*abort) (void *m, int exit_code);
     int (*fd) (void *m); /* see boot_fd (); may be NULL */
 };

@@ -192,8 +192,8 @@ static pmix_status_t abort_fn (struct pmix *p)
 
 /* --- the library ------------------------------------------------------------------------------------ */
 
-/* Load libpmix. It uses libevent, and libev, which is already loaded, exports functions of the same names. With
- * RTLD_DEEPBIND libpmix finds those of libevent first.
+/* Load libpmix. libpmix uses libevent. libev, which is already loaded, exports functions of the same names as libevent.
+ * With RTLD_DEEPBIND libpmix finds those of libevent first.
  */
 static int load (struct pmix *p, idt_error_t *errp)
 {

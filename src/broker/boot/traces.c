@@ -53,7 +53,7 @@ static const struct {
     { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh, if tasks connect to a port */
     { "PMI_PORT", HYDRA_CURE, TASK },
     { "PMI_RANK", PMI_CURE, RANK },
-    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* Cray, together with those that follow */
+    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* this variable and those that follow: Cray */
     { "PMI_LOCAL_RANK", PMI_CURE, RANK },
     { "PMI_CONTROL_PORT", PMI_CURE, TASK },
     { "PMI_SHARED_SECRET", PMI_CURE, TASK },

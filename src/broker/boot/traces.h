@@ -15,8 +15,7 @@
 
 /* All strings are borrowed from the environment; NULL: not set. */
 struct launcher_traces {
-    const char *pmi_fd, *pmi_rank,
-        *pmi_size; /* the file descriptor of PMI, and the rank and the number of tasks in it */
+    const char *pmi_fd, *pmi_rank, *pmi_size; /* PMI's file descriptor, the rank of this task, the number of tasks */
     const char *pmix_namespace, *pmix_rank;
     const char *many; /* an entry that means several tasks, such as "SLURM_NTASKS=4" */
     const char *cure; /* how the tasks of the launcher of 'many' can find each other */

@@ -127,7 +127,7 @@ static void settle (const struct zygote_order *order, int pmi_fd, pid_t between)
     unsetenv (ZYGOTE_VARIABLE);
 }
 
-/* In the intermediate process: fork the broker. This returns only in the broker. */
+/* In the intermediate process: fork the broker. The call returns only in the broker. */
 static void split (int fd, const struct zygote_order *order, int pmi_fd)
 {
     pid_t between = getpid (), pid = fork ();

@@ -38,9 +38,9 @@ struct zygote_order {
 pid_t zygote_ask (int fd, const struct zygote_order *order, int pmi_fd);
 
 /* Must be called first in main (), before there is another thread. If the environment says that this process is a
- * zygote, the call runs 'prepare', serves requests until the other end closes its socket, and then exits. It returns 0
- * in each requested process, and immediately returns 0 in a process that is not a zygote. Returns -1 with errno EINVAL
- * if the variable does not name such a socket.
+ * zygote, the call runs 'prepare', serves requests until the other end closes its socket, and then exits. The call
+ * returns 0 in each requested process, and immediately returns 0 in a process that is not a zygote. Returns -1 with
+ * errno EINVAL if the variable does not name such a socket.
  */
 int zygote_serve (void (*prepare) (void *arg), void *arg);
 

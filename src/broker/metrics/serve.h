@@ -42,7 +42,7 @@ struct metrics_service_conf {
     idt_t *h; /* the broker's own */
     const struct topo *topo;
     uint32_t rank;
-    bool for_process; /* report the figures of the process, which has several brokers, with this rank */
+    bool for_process; /* whether this rank reports the figures of the process, which may have several brokers */
     struct overlay *overlay;
     struct modules *modules;
     struct router *router;

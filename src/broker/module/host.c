@@ -7,10 +7,10 @@
  * messages between them wait until modules_turn ().
  *
  * Modules take turns of one message each. The messages of a module have this order. First come the messages that the
- * module sent. Then come responses and events for it, whose number is not limited (except events for a module in a
- * thread: MAILBOX_LIMIT). Last come requests for it. Requesters take turns, and all connections of a user share one
- * turn, except those of the owner (drr_queue.h). The number of waiting requests of a module is limited, and a requester
- * may hold at most as many slots as are free. A request above a limit fails with EXFULL.
+ * module sent. Then come responses and events for the module, whose number is not limited (except events for a module
+ * in a thread: MAILBOX_LIMIT). Last come requests for the module. Requesters take turns, and all connections of a user
+ * share one turn, except those of the owner (drr_queue.h). The number of waiting requests of a module is limited, and a
+ * requester may hold at most as many slots as are free. A request above a limit fails with EXFULL.
  *
  * A module in a thread has at most MODULE_MAX_INSIDE requests in its mailbox at a time. So if the module waits for a
  * response in its handler, it still finds the response.
@@ -135,7 +135,7 @@ static void stamp (const struct modules *ms, idt_msg_t *msg)
     if (cred.rolemask == IDT_ROLE_NONE)
         cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL | broker;
     else
-        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* the module sends it for a user */
+        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* the module sends this message for a user */
     idt_msg_set_cred (msg, cred);
 }
 
@@ -151,7 +151,7 @@ void module_sent (struct module *m, idt_msg_t *msg)
 static void to_module (struct module *m, const idt_msg_t *msg)
 {
     m->used = module_now ();
-    if (!m->stopping) /* if it is stopping, the router answers the request when it removes the module */
+    if (!m->stopping) /* the router answers requests of a stopping module when it removes the module */
         idt_handle_dispatch (m->h, msg);
     idt_msg_unref (msg);
 }

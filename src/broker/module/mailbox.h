@@ -4,8 +4,9 @@
 /* mailbox.h - messages from one thread to another
  *
  * 1. Any thread may push and close; one thread, the reader, pops. No call blocks, except mailbox_wait ().
- * 2. The descriptor is readable while the mailbox has messages or is closed. It then stays readable until a pop has
- *    found the mailbox empty. So a level-triggered reactor misses no message, and a burst of messages needs one write
+ * 2. The descriptor is readable while the mailbox has messages or is closed. The descriptor then stays readable until a
+ *    pop has found the mailbox empty. So a level-triggered reactor misses no message, and a burst of messages needs one
+ *    write
  *    and one read.
  * 3. Messages are popped in the order in which they were pushed.
  * 4. Mailboxes with the same reader may share the descriptor of a bell. The bell returns the mailboxes that have

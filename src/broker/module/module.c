@@ -344,8 +344,8 @@ static int load (struct module *m, const char *path, const char *name, int argc,
     return 0;
 }
 
-/* Add the module to the list. It also gets the event NAME.stats-clear, with which a client clears the counters of all
- * ranks together.
+/* Add a module to the list, and subscribe it to the event NAME.stats-clear, with which a client clears the counters of
+ * all ranks together.
  */
 static void add (struct module *m)
 {

@@ -81,9 +81,8 @@ void modules_told (struct modules *ms, const char *name, enum module_report repo
 /* Whether there is a file for a module with this name or path. */
 bool modules_has_file (struct modules *ms, const char *path);
 
-/* Whether a module may still define an attribute. This is so while a module is starting, because it may define any
- * attribute. It is also so for MODULE.ANYTHING if that module is not loaded, but its file exists. 'arg' is a struct
- * modules.
+/* Whether a module may still define an attribute. A module that is starting may define any attribute. A module that is
+ * not loaded, but whose file exists, may define MODULE.ANYTHING. 'arg' is a struct modules.
  */
 bool modules_may_define (const char *attribute, void *arg);
 
@@ -98,7 +97,7 @@ idt_t *modules_host_builtin (struct modules *ms, struct peer *peer);
 bool modules_turn (struct modules *ms);
 
 /* Set whether a requester (UUID of its router_peer) accepts responses now. While it does not, its requests to modules
- * wait. Before a requester is removed, it must be set to ready again.
+ * wait. Before a requester is removed, the requester must be set to ready again.
  */
 void modules_requester_ready (struct modules *ms, const char *uuid, bool ready);
 bool modules_pending (const struct modules *ms); /* whether messages wait */
@@ -110,13 +109,13 @@ int modules_serve (struct modules *ms, idt_t *h);
 
 /* For modules that may compute for long, but do not block for long (IDT_MODULE_SHARED ()). The thread has a reactor,
  * and each module has a view of this reactor. For all modules together the thread needs two descriptors, and one more
- * for epoll. It starts with the first module. 'r' is the reactor of the brokers, in the calling thread. NULL with errno
- * set.
+ * for epoll. The thread starts with the first module. 'r' is the reactor of the brokers, in the calling thread. NULL
+ * with errno set.
  */
 struct shared *shared_create (idt_reactor_t *r);
 
-/* End the thread. Its modules must have been unloaded. If a module was left behind, the thread stays until the process
- * ends.
+/* End the thread. All modules in the thread must have been unloaded. If a module was left behind, the thread stays
+ * until the process ends.
  */
 void shared_destroy (struct shared *s);
 

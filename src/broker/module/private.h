@@ -30,7 +30,7 @@
 enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
 
 struct module {
-    struct peer own; /* its peer of the router; unused for the broker's own services */
+    struct peer own; /* the module's peer of the router; unused for the broker's own services */
     struct peer *peer;
     struct modules *ms;
     char name[MODULE_MAX_NAME + 1];
@@ -41,14 +41,14 @@ struct module {
     bool threaded;
     bool shared;        /* it runs in the thread that several modules share */
     bool attached;      /* it is attached to the overlay */
-    bool stopping;      /* it is ending, gets no messages, and if it is on the reactor is no longer in the list */
+    bool stopping;      /* it is ending and gets no messages; on the reactor it is no longer in the list, too */
     bool tells_nothing; /* has no figures (NAME.metrics) */
     bool quiet;         /* has only zeros until it gets a message */
     uint64_t given;     /* number of messages sent to it */
     uint64_t asked_at;  /* 'given' at the last request for figures */
-    bool left_behind;   /* did not end in time: its thread owns it, and its broker may be destroyed */
+    bool left_behind;   /* did not end in time: the module's thread owns it, and its broker may be destroyed */
     void *ctx;
-    const void *kept; /* handover that the module got; borrowed until it has started */
+    const void *kept; /* handover that the module got; borrowed until the module has started */
     size_t kept_size;
     void *kept_copy; /* for a module in a thread: the copy to which 'kept' points */
     void *left;
@@ -66,7 +66,7 @@ struct module {
     struct mailbox *out;
     idt_watcher_t *w;
     pthread_t thread;
-    bool told; /* whether its start was reported; only its thread uses this */
+    bool told; /* whether the start was reported; only the module's thread uses this */
     /* for a module in the shared thread; this thread owns these until it has closed 'out' */
     idt_reactor_t *view;
     struct attrs *attrs; /* attributes of the broker, only to be read */

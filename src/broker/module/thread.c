@@ -30,7 +30,7 @@
 /* Control messages between a thread and its host. */
 enum control { CONTROL_STARTED, CONTROL_ROOM, CONTROL_BEGIN, CONTROL_END };
 
-/* The value of an attribute that a module in the shared thread has read. It is kept until the module reads the
+/* The value of an attribute that a module in the shared thread has read. The value is kept until the module reads the
  * attribute again.
  */
 struct attr_text {
@@ -202,7 +202,7 @@ static const struct idt_transport shared_transport = {
 
 /* --- in the shared thread ------------------------------------------------------------------------------------ */
 
-/* A module stops its reactor and so ends itself. It ends later, not inside its callback. */
+/* A module stops its reactor and so ends itself. The module ends later, not inside its callback. */
 static void stop_cb (void *arg)
 {
     struct module *m = arg;
@@ -324,7 +324,7 @@ static bool hear_out (struct module *m)
     }
 }
 
-/* Leave a module behind that does not end. Its thread may still use the module, but not the broker. If the module is in
+/* Leave a module behind that does not end. The thread may still use the module, but not the broker. If the module is in
  * the shared thread, it is freed when it has ended. If it has a thread of its own, it is never freed.
  */
 static void leave_behind (struct module *m)
@@ -351,8 +351,8 @@ static int join (struct module *m)
     return (int)(intptr_t)result;
 }
 
-/* The module has ended before it reported its start. This is not an error if the module has only idt_mod_main and has
- * returned success.
+/* The module has ended before it reported its start. If the module has only idt_mod_main and has returned success, this
+ * is not an error.
  */
 static void ended_early (struct module *m, int errnum)
 {

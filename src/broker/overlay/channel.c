@@ -259,8 +259,8 @@ static bool flush_one (struct channel *ch, enum link_class c)
     return true;
 }
 
-/* Send messages of a class, at most MOST_PARTS parts at a time.  This is more than a quarter of any window, so the
- * other side grants more credit, and then sending continues.
+/* Send messages of a class, at most MOST_PARTS parts at a time.  So many parts are more than a quarter of any window,
+ * so the other side grants more credit, and then sending continues.
  */
 static void flush_class (struct channel *ch, enum link_class c)
 {

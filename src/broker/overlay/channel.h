@@ -5,8 +5,8 @@
  * core
  *
  * A channel has no socket.  If the other side has room for a message, the message is put on the wire immediately.
- * Otherwise it is queued by class: control messages are sent first, then responses, events, requests.  Requests of
- * different requesters take turns, and so do responses.
+ * Otherwise the message is queued by class: control messages are sent first, then responses, events, requests.
+ * Requests of different requesters take turns, and so do responses.
  *
  * 1. Load never ends a link while the peer reads.  A request that does not fit is refused, and a response that does not
  *    fit is replaced by an error.
@@ -67,8 +67,9 @@ struct piece {
 /* Both directions of the credit of a link.  Credit limits how much may be on its way to a broker.
  *
  * Each class but control has two totals, of messages and of bytes, which begin at 0 with the link.  The receiver grants
- * totals up to which the other side may send, and grants more as it reads.  This limits the contents of ZeroMQ and of
- * sockets, and a sender waits only for the other side's reactor.  Totals are absolute, so repeating one has no effect.
+ * totals up to which the other side may send, and grants more as it reads.  Credit so limits what is in the queues of
+ * ZeroMQ and of sockets, and a sender waits only for the other side's reactor.  Totals are absolute, so repeating one
+ * has no effect.
  *
  * 1. A class is not sent while one of its totals is at or over the granted one.  One message may exceed the limit, so
  *    no message is too large for it.
@@ -119,7 +120,7 @@ struct channel {
     bool blocked;          /* the wire takes nothing now */
     bool holding;          /* received messages, except control messages, wait in 'held' */
     struct fifo held;
-    const char *broken; /* why the link is broken; NULL: it is not */
+    const char *broken; /* why the link is broken; NULL: the link is not broken */
     struct channel_stats stats;
 };
 
@@ -177,9 +178,9 @@ void channel_retry (struct channel *ch);
 /* Drop the queued events, and the event that is partly sent, because another stream begins. */
 void channel_forget_events (struct channel *ch);
 
-/* Whether a request from the other side must be refused, because the other side does not take its responses.  This is
- * so if responses for that side use more than a quarter of 'max_queue', and some of them are for the requester of
- * 'ask'.
+/* Whether a request from the other side must be refused, because the other side does not take its responses.  The other
+ * side does not take them if responses for that side use more than a quarter of 'max_queue', and some of these are for
+ * the requester of 'ask'.
  */
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask);
 

@@ -5,9 +5,9 @@
  *
  * A child is known by the identity of its connection, which it never uses twice.  A message from an identity that has
  * not sent hello is answered with DISCONNECT.  A child is removed in overlay_turn () if its channel is broken, if it is
- * silent, or if it said goodbye.  It is also removed by overlay_dismiss_children (), when its connection is closed, and
- * when it sends hello again.  While a message is being dispatched, a child is never removed because of an error: its
- * channel only becomes broken.
+ * silent, or if it said goodbye.  A child is also removed by overlay_dismiss_children (), when its connection is
+ * closed, and when it sends hello again.  While a message is being dispatched, a child is never removed because of an
+ * error; only its channel becomes broken.
  *
  * No events are queued for a child.  The child has a position in the events that this broker keeps.  The position
  * advances when an event was sent completely.
@@ -143,7 +143,7 @@ void child_remove (struct child *c, const char *why)
     router_peer_remove (conf->router, &c->peer);
     conf->ops->child (conf->arg, c->peer.rank, false);
     if (c->adopted)
-        c->down->doomed = true; /* children_turn () frees its record */
+        c->down->doomed = true; /* children_turn () frees the record of the child */
     assert (!child_is_online (c) && !c->channel.open);
 }
 
@@ -520,7 +520,7 @@ void children_destroy (struct children *down)
         struct child *c = down->children[i];
 
         if (child_is_online (c)) {
-            if (down->stopping) /* if it is not stopping, the broker is killed, which sends no message */
+            if (down->stopping) /* a broker that is not stopping was killed, and sends no message */
                 children_send_disconnect (down, c->wire, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->ov->conf.router, &c->peer);
         }

@@ -13,8 +13,8 @@
 
 #define ADOPT_US 2000 /* time for adopting descendants in one turn */
 
-#define WITNESSES_MAX 64 /* ranks of another tree that are remembered; this is enough to decide */
-#define WITNESS_S 60.    /* seconds that each of them counts; a refused broker tries again within 15 s */
+#define WITNESSES_MAX 64 /* remembered ranks of another tree; so many are enough to decide */
+#define WITNESS_S 60.    /* seconds that a remembered rank counts; a refused broker tries again within 15 s */
 
 /* A hello of a broker.  The strings belong to 'o'. */
 struct hello {
@@ -42,25 +42,25 @@ struct child {
     struct peer peer;
     struct children *down;
     struct channel channel;
-    uint64_t event;      /* last event that was sent to the child or that the child does not need */
+    uint64_t event;      /* newest event that was sent to the child, or that the child did not need */
     uint64_t event_next; /* event that is being sent to the child */
     enum health health;  /* health of the child's subtree, as the child reports it; LOST or OFFLINE if not connected */
     uint32_t joined;     /* joined brokers of the child's subtree, as the child reports it; 0 if not connected */
     double since;        /* link_now () when the health changed */
-    double heard;        /* link_now () when its last message arrived */
-    struct wire *wire;   /* of its connection, or NULL */
-    int line;            /* number of the connection on its wire */
+    double heard;        /* link_now () when the child's last message arrived */
+    struct wire *wire;   /* the wire of the child's connection, or NULL */
+    int line;            /* number of the child's connection on 'wire' */
     char uuid[IDT_MSG_UUID_LEN + 1]; /* incarnation of the broker that serves the rank */
     char host[256];
     bool adopted;
-    double goodbye;     /* link_now () when its goodbye arrived; 0: it sent none */
+    double goodbye;     /* link_now () when the child's goodbye arrived; 0: no goodbye */
     struct hello hello; /* waits until this broker accepts children, or until the child's turn to be adopted */
 };
 
 struct children {
     struct overlay *ov;
     struct wire *outside;    /* wire for brokers of other processes; NULL: none of them can connect */
-    struct wire *inside;     /* wire for brokers of this process; NULL: they connect like others */
+    struct wire *inside;     /* wire for brokers of this process; NULL: these connect like others */
     struct child **children; /* children proper in order of rank, then adopted children */
     uint32_t count;          /* number of children proper */
     uint32_t total;
@@ -71,7 +71,7 @@ struct children {
     double taken;  /* link_now () when the first child joined; 0: no child has joined */
     struct witness {
         uint32_t rank; /* rank that belongs to another instance; 0: unused entry */
-        double heard;  /* link_now () when its last hello arrived */
+        double heard;  /* link_now () when a hello of this rank last arrived */
     } witness[WITNESSES_MAX];
     bool stopping; /* accepts no further child */
     bool doomed;   /* a child must be removed, because its channel is broken, or because it is adopted and has left */

@@ -3,10 +3,10 @@
 
 /* hello.c - which brokers may join: children, and descendants whose own parent is lost
  *
- * A broker that sends hello must have our topology and our size.  It must be below us, and must have connected with the
- * key of its rank.  It must run our major version, and must not belong to another instance.  No other broker may serve
- * its rank.  A child joins immediately, or when this broker begins to accept children.  Adopted descendants join some
- * in each turn.
+ * A broker that sends hello must have our topology and our size.  The broker must be below us, and must have connected
+ * with the key of its rank.  The broker must run our major version, and must not belong to another instance.  No other
+ * broker may serve the same rank.  A child joins immediately, or when this broker begins to accept children.  Adopted
+ * descendants join some in each turn.
  */
 #include "config.h"
 
@@ -192,8 +192,8 @@ static uint32_t hear_witness (struct children *down, uint32_t rank)
 
 /* A rank that belongs to another instance has sent hello to this root.  Returns whether the root has the wrong state.
  * The root is right if a child has joined that already knew this instance.  A broker that remembers no instance joins
- * any root, so such children prove less.  They count only after tbon.timeout, when brokers that remember an instance
- * had time to connect, and only if they outnumber the ranks of the other tree.
+ * any root, so such children prove less.  Children without memory count only after tbon.timeout, when brokers that
+ * remember an instance had time to connect, and only if these children outnumber the ranks of the other tree.
  */
 static bool is_wrong (struct children *down, uint32_t witness)
 {

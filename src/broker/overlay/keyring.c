@@ -3,10 +3,10 @@
 
 /* keyring.c - the public keys of a broker's descendants
  *
- * A broker gets the keys of its children at boot.  Its children send it the keys of all other descendants.  The broker
- * passes on new keys.  Each change of a key has a number.  The keyring remembers the last few brokers that this broker
- * was attached to.  For each of them it stores a number: that broker knows all changes up to this number.  So keys are
- * sent up once, and sent again only to a broker that does not have them.
+ * A broker gets the keys of its children at boot.  The children of a broker send the keys of all other descendants.
+ * The broker passes on new keys.  Each change of a key has a number.  The keyring remembers the last few brokers that
+ * this broker was attached to.  For each of them it stores a number: that broker knows all changes up to this number.
+ * So keys are sent up once, and sent again only to a broker that does not have them.
  *
  * Entries are found by rank and by key, through lists in buckets.  There are as many buckets as allocated entries.
  */

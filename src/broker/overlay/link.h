@@ -102,14 +102,14 @@ enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
 struct conn {
     struct parent *up;
     enum conn_state state;
-    uint32_t target; /* index in 'ancestors' of the broker that it connects to */
+    uint32_t target; /* index in 'ancestors' of the broker that the connection leads to */
     struct peer peer;
     struct channel channel;
     struct wire *wire;
-    char identity[IDT_MSG_UUID_LEN + 1]; /* of this connection; the routes of its messages contain it */
+    char identity[IDT_MSG_UUID_LEN + 1]; /* identity of the connection, which the routes of its messages contain */
     bool late;    /* the time for an answer to its hello is over, but an answer may have arrived and not been read */
     bool refused; /* an ancestor has refused this broker since the last pause was chosen */
-    double heard; /* link_now () when its last message arrived */
+    double heard; /* link_now () when the last message arrived over the connection */
     uint64_t hello_us; /* link_boot_us () when our hello was sent */
     uint64_t doubt_us; /* link_boot_us () since when the parent may have given this broker up; 0: no doubt */
     uint32_t joined;   /* joined brokers of our subtree, as last reported over this connection */
@@ -150,8 +150,8 @@ void parent_heartbeat (struct parent *up, bool was_asleep);
  */
 bool parent_check_silence (struct parent *up);
 
-/* Call this when this broker may have been stopped for so long that the parent has given it up.  It then holds the
- * parent's messages until the parent answers a heartbeat.
+/* Call this when this broker may have been stopped for so long that the parent has given it up.  Messages of the parent
+ * are then held until the parent answers a heartbeat.
  */
 void parent_doubt (struct parent *up);
 

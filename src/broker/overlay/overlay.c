@@ -18,7 +18,7 @@
 #include "libutil/errprintf.h"
 
 #define HOP_SHOWN 8  /* characters of a UUID that are shown, like those in the route that the answer to a ping has */
-#define HEARTBEAT 1. /* most seconds between heartbeats; a broker that was stopped notices this within that time */
+#define HEARTBEAT 1. /* most seconds between heartbeats, the time within which a broker notices that it was stopped */
 #define RESOLVER_WAIT_MS 1000 /* for resolving the names of ancestors at the start */
 #define HEARTBEAT_INSIDE 2. /* most seconds between heartbeats to a parent in this process, which has the same clocks */
 

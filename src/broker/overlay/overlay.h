@@ -5,8 +5,8 @@
  *
  * A broker has one wire to the parent and others for the children.  A wire between processes uses ZeroMQ with CURVE,
  * which accepts only the keys of ranks below the listening broker.  A wire inside a process is of the kind that
- * tbon.transport names; zmq means the same as between processes.  A broker that joins becomes a peer of the router.  It
- * is removed when its connection is closed, or when it was silent for tbon.timeout (link_is_silent ()).
+ * tbon.transport names; zmq means the same as between processes.  A broker that joins becomes a peer of the router.  A
+ * peer is removed when its connection is closed, or when the peer was silent for tbon.timeout (link_is_silent ()).
  *
  * A broker whose parent is lost attaches to the nearest living ancestor, and returns to its parent when it can.  For
  * that purpose the public keys of all descendants are sent up the tree, so that each ancestor knows which brokers may
@@ -45,7 +45,8 @@ struct bizcard {
 
 enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };
 
-/* The ZAP domain of the socket of 'rank'.  It tells the process which of its brokers must check a key.  Returns 'buf'.
+/* The ZAP domain of the socket of 'rank'.  From this domain the process knows which of its brokers must check a key.
+ * Returns 'buf'.
  */
 #define OVERLAY_DOMAIN_SIZE 24
 const char *overlay_domain (uint32_t rank, char buf[OVERLAY_DOMAIN_SIZE]);
@@ -130,7 +131,7 @@ void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, 
  */
 bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE]);
 
-/* Why the address of the parent is unknown; NULL: it is known. */
+/* Why the address of the parent is unknown; NULL: the address is known. */
 const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp);
 
 /* Join the parent or another ancestor, and keep trying.  Between two attempts this ends the pause.  Does nothing at
@@ -144,8 +145,9 @@ void overlay_connect (struct overlay *ov);
 void overlay_accept (struct overlay *ov, bool accept);
 
 /* overlay_stop_children (): order the children to stop.  overlay_dismiss_children (): disconnect the children, so that
- * they attach elsewhere.  Its 'errnum' is ESHUTDOWN if this broker stops, or STATE_REFUSED if its tree belongs to the
- * wrong instance and this broker starts again.  overlay_goodbye (): report to the parent that this subtree has stopped.
+ * they attach elsewhere.  'errnum' is ESHUTDOWN if this broker stops, or STATE_REFUSED if this broker starts again
+ * because its tree belongs to the wrong instance.  overlay_goodbye (): report to the parent that this subtree has
+ * stopped.
  */
 void overlay_stop_children (struct overlay *ov);
 void overlay_dismiss_children (struct overlay *ov, int errnum, const char *why);
@@ -164,7 +166,8 @@ void overlay_event_position (struct overlay *ov);
 
 uint32_t overlay_children_online (const struct overlay *ov);
 bool overlay_has_parent (const struct overlay *ov);
-bool overlay_is_leaving (const struct overlay *ov); /* it said goodbye, and the parent has not released it yet */
+bool overlay_is_leaving (
+    const struct overlay *ov); /* this broker said goodbye, and the parent has not released it yet */
 
 /* Carry the clock of a module on hellos and heartbeats.  'ops' NULL: no longer carry it.  Returns 0, or -1 with errno
  * EEXIST: a clock is attached already.

@@ -9,12 +9,12 @@
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
  *
- * There are two connections: the one in use, and a probe.  When the one in use is lost, the ancestors are tried in
- * turn, the parent first.  While the one in use leads to an ancestor other than the parent, the probe tries the nearer
- * ancestors.  When one of these accepts, the probe becomes the connection in use.  A broker that has never joined tries
- * its parent for some time before it tries others, because the parent may still be starting.  If an ancestor reports
- * that another broker serves our rank, the ancestors above it are not tried while that ancestor is there: they do not
- * know the other broker, and would accept us although it exists.
+ * There are two connections: the one in use, and a probe.  When the connection in use is lost, the ancestors are tried
+ * in turn, the parent first.  While the connection in use leads to an ancestor other than the parent, the probe tries
+ * the nearer ancestors.  When one of these accepts, the probe becomes the connection in use.  A broker that has never
+ * joined tries its parent for some time before it tries others, because the parent may still be starting.  If an
+ * ancestor reports that another broker serves our rank, the ancestors above it are not tried while that ancestor is
+ * there: they do not know the broker that serves our rank, and would accept us as a second one.
  *
  * An unreachable ancestor is tried about twice per second, because it may start soon.  If an ancestor refuses us
  * (another broker has our rank, another certificate, another instance), only the administrator can help.  So the pause
@@ -196,8 +196,8 @@ static void send_keys (struct conn *c)
         keyring_again (keys); /* the next heartbeat sends the keys */
 }
 
-/* Leave the ancestor in use, because a nearer one has accepted us.  Requests that wait for an answer from it fail now,
- * and nothing more is sent to it after the goodbye.
+/* Leave the ancestor in use, because a nearer one has accepted us.  Requests that wait for an answer from the old
+ * ancestor fail now. After the goodbye nothing more is sent to the old ancestor.
  */
 static void part (struct conn *c)
 {
@@ -493,8 +493,8 @@ static void say_hello (struct conn *c, uint32_t target)
     idt_msg_unref (hello);
 }
 
-/* The timeout of a hello.  If an ancestor has reported that another broker serves our rank, it is given up only after
- * tbon.timeout, like a lost peer.  All addresses of a host share this time.
+/* The timeout of a hello.  If an ancestor has reported that another broker serves our rank, that ancestor is given up
+ * only after tbon.timeout, like a lost peer.  All addresses of a host share this time.
  */
 static double hello_ms (const struct parent *up)
 {

@@ -102,7 +102,7 @@ const idt_msg_t *event_after (const struct event *ev, uint64_t after, uint64_t *
 
 struct event_stats {
     uint64_t delivered;  /* events; each counts once, however many subscribers it has */
-    uint64_t gaps;       /* fetches that a gap started */
+    uint64_t gaps;       /* fetches that were started because of a gap */
     uint64_t recovered;  /* events fetched after a gap */
     uint64_t lost;       /* events that were no longer available */
     uint64_t duplicates; /* events dropped because they had been delivered */

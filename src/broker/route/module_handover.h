@@ -5,8 +5,8 @@
  *
  * A module that leaves a handover (idt_module_keep ()) guarantees something that no other broker can guarantee for it,
  * such as the order of ids.  So while the module is not loaded, requests of clients for its service are not forwarded
- * to another broker.  They wait here, for at most MODULE_HANDOVER_WAIT_MS.  Requests that modules of other brokers sent
- * do not wait here (rule 5 of router.h).
+ * to another broker.  Such requests wait here, for at most MODULE_HANDOVER_WAIT_MS.  Requests that modules of other
+ * brokers sent do not wait here (rule 5 of router.h).
  *
  * 1. A waiting request is answered exactly once: by the reloaded module, or with an error.
  * 2. Waiting requests are limited for each module and for each requester.  Requests above a limit fail with EAGAIN.

@@ -21,7 +21,7 @@
 
 #define MAX_SERVICE_NAME 64
 
-/* A service that took a request of a client or module.  It gets SERVICE.disconnect when that client or module
+/* A service that took a request of a client or module.  The service gets SERVICE.disconnect when that client or module
  * disconnects.
  */
 struct peer_use {

@@ -37,7 +37,7 @@ enum peer_kind {
     PEER_CLIENT,
     PEER_MODULE,
     PEER_BUILTIN, /* the broker's own services: they answer a request immediately, or keep it alive themselves */
-    PEER_ABSENT,  /* has the service of a module that is not loaded, keeps requests alive (module_handover.h) */
+    PEER_ABSENT,  /* has the service of a module that is not loaded, and keeps requests (module_handover.h) */
     PEER_CHILD,
     PEER_PARENT,
 };
@@ -78,8 +78,8 @@ void router_destroy (struct router *r);
  */
 int router_peer_add (struct router *r, struct peer *p);
 
-/* Remove a peer with its services.  Its unanswered requests are handled as rules 2 and 4 say.  Does nothing if the peer
- * is unknown.
+/* Remove a peer with its services.  Unanswered requests that the peer has sent, or has to answer, are handled as rules
+ * 2 and 4 say.  Does nothing if the peer is unknown.
  */
 void router_peer_remove (struct router *r, struct peer *p);
 
@@ -129,7 +129,7 @@ void router_show (const struct router *r, enum router_way way, const struct peer
 struct router_stats {
     uint64_t requests;
     uint64_t responses;
-    uint64_t unroutable; /* responses that were dropped: their requester has disconnected or does not wait for them */
+    uint64_t unroutable; /* responses that were dropped, because no requester waits for them */
     uint64_t failed;     /* requests answered here with an error */
     size_t pending;
 };

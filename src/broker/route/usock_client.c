@@ -85,7 +85,7 @@ static void check (struct client *c)
     c->unready = unready;
     watch (c);
     if (may_read (c))
-        give_turn (c, false); /* its input buffer may contain messages */
+        give_turn (c, false); /* the client's input buffer may contain messages */
     else if (!c->broken)
         idt_watcher_start (c->local->tick);
 }

@@ -42,7 +42,7 @@
 #define GROUP_SIZE 65536 /* bytes of an entry of the group database, including the group's members */
 #define REQUEST_BACKLOG 128
 #define NAME_LOCK "local.lock"
-#define NAME_WAIT_MS 2000 /* a running broker holds the lock for less time; a stopped one may hold it forever */
+#define NAME_WAIT_MS 2000 /* a running broker holds the lock for less time; a stopped broker may hold it forever */
 
 /* A listening socket for clients. */
 struct door {
@@ -56,7 +56,7 @@ struct door {
 /* A connection that has named no rank yet. */
 struct caller {
     struct usocks *all;
-    uint32_t rank; /* rank of the socket that it connected to */
+    uint32_t rank; /* rank of the socket that the caller connected to */
     int fd;
     struct idt_cred cred;
     struct msg_stream *stream;
@@ -297,7 +297,7 @@ static void make_room (struct usocks *all, uint32_t rank)
     if (!many && all->ncallers < all->most / 2)
         return;
     struct caller *g = find_oldest (all, many ? rank : TOPO_NONE);
-    if (hear (g)) /* the rank that it names may just have arrived */
+    if (hear (g)) /* the message that names a rank may just have arrived */
         log_refusal (host->log, LOG_REFUSED_CLIENT,
                      "a client is disconnected before it named a rank: %" PRIu32 " such clients are connected (%s)",
                      all->ncallers, many ? "local.max-clients" : "ulimit -n");

@@ -53,12 +53,12 @@ struct client {
     size_t frame_got;                                 /* bytes read since 'frame_us' */
     bool readable;                                    /* the socket may have input */
     enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* list of clients to serve in which this client is */
-    bool dirty;                                       /* whether it is in the list of clients to flush */
+    bool dirty;                                       /* the client is in the list of clients to flush */
     bool want_write;                                  /* the socket is full: wait for POLLOUT */
     bool eof;
-    bool heard;   /* it has sent a message */
-    bool unready; /* takes no responses now, so its requests to modules wait */
-    int broken;   /* errno with which it is disconnected; 0: connected */
+    bool heard;   /* the client has sent a message */
+    bool unready; /* the client takes no responses now, so its requests to modules wait */
+    int broken;   /* errno with which the client is disconnected; 0: connected */
 };
 
 struct usocks {
@@ -90,7 +90,7 @@ struct usock {
     struct authz admit; /* users that may connect */
     const struct usock_ops *ops;
     void *arg;
-    struct door *door;   /* the rank's own socket; NULL: it has none, or its socket is 'all->main' */
+    struct door *door;   /* the rank's own socket; NULL: the rank has none, or its socket is 'all->main' */
     idt_watcher_t *tick; /* runs while the broker does not read from some client */
     struct client *dirty;
     TAILQ_HEAD (client_list, client) clients;
@@ -110,7 +110,7 @@ struct usock {
 
 /* --- usock_client.c ------------------------------------------------------------------------------ */
 
-/* The clock for timeouts of clients.  It is a coarse clock, because an error of some milliseconds is harmless. */
+/* The clock for timeouts of clients.  The clock is coarse, because an error of some milliseconds is harmless. */
 static inline uint64_t usock_now_us (void)
 {
     return clock_us (CLOCK_MONOTONIC_COARSE);

@@ -10,9 +10,9 @@
  *   inproc  the same sockets inside a process, without CURVE
  *   memory  queues between objects of a process (inside.h)
  *
- * Inside a process, the registry of the process (struct inside) identifies the connecting broker.  This is safe,
- * because no other process reaches the registry or an inproc endpoint.  The messages, and how far they are trusted, are
- * the same for all kinds.
+ * Inside a process, the registry of the process (struct inside) identifies the connecting broker.  No other process
+ * reaches the registry or an inproc endpoint, so the registry can be trusted.  The messages, and how far they are
+ * trusted, are the same for all kinds.
  *
  * Messages and the ends of connections are reported in zpoll_turn (), ends also in wire_read_ends ().  Nothing is
  * reported within wire_send ().
