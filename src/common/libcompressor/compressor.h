@@ -70,7 +70,7 @@ void compressor_emit (const struct idcomp *c, struct idcomp_event event);
 /* --- for the files that keep a document in order: replica.c, and the orderer at rank 0 --- */
 
 /* A number that depends only on the final space: it is equal for all compressors that finalized the same ranges in the
- * same order, whichever local session they have. A stored form keeps it.
+ * same order. It does not depend on the local session. A stored form keeps it.
  */
 uint64_t compressor_digest (struct idcomp *c);
 

@@ -16,7 +16,7 @@
 #include "uuid.h"
 
 #define CLIENTS 4
-#define SESSIONS 12 /* number of sessions: those of all clients of the history, then those of ghosts */
+#define SESSIONS 12 /* number of sessions: first the sessions of all clients, then the ghost sessions */
 #define GHOSTS 2
 #define IDS_MAX 500     /* ids of a session */
 #define FINALS_MAX 2500 /* final ids of the document */

@@ -544,7 +544,7 @@ static int ghost_start (struct idcomp *c, int64_t count)
     int64_t gen = session == IDSPACE_NONE ? 1 : c->space.sessions[session].end;
     if (!within_limits (c, gen, count))
         return errset (IDCOMP_ELIMIT);
-    /* Only the first id is checked for a collision, whatever 'count' is. */
+    /* Only the first id is checked for a collision, for every 'count'. */
     if (new_cluster (c, &session, &key, 1, 0) < 0)
         return -1;
     idspace_expand (&c->space, count - 1, 0);

@@ -320,7 +320,7 @@ static int get_owner (struct stored_reader *r, uint32_t *session)
     return 0;
 }
 
-/* Allocate the memory for the clusters of each session, and no more. */
+/* Allocate exactly the memory that the clusters of each session need. */
 static int reserve_clusters (struct stored_reader r, struct idspace *s)
 {
     uint32_t session;

@@ -166,7 +166,7 @@ struct idt_future {
 
 /* --- handle.c ------------------------------------------------------------------------------- */
 
-/* As idt_handle_create () and idt_close (), but for a handle without the parts above it. */
+/* As idt_handle_create () and idt_close (), except that the handle has no parts above it. */
 idt_t *handle_create (const struct idt_transport *transport, void *impl, const struct handle_ops *ops);
 void handle_destroy (idt_t *h);
 

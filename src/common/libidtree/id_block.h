@@ -51,7 +51,7 @@ struct id_block {
 int id_block_init (struct id_block *b, uint32_t most, uint64_t max_age_us, uint64_t now_us);
 void id_block_fini (struct id_block *b);
 
-/* Take 'n' ids. If the block has fewer, none is taken. Returns whether they were taken. */
+/* Take 'n' ids. If the block has fewer, take no ids. Returns whether they were taken. */
 bool id_block_take (struct id_block *b, uint64_t now_us, uint32_t n, fluid_t *ids);
 
 /* id_block_will_do (): whether the requested ids will arrive in time and will be enough for a call for 'n' ids.

@@ -137,8 +137,8 @@ static json_t *route_text (const idt_msg_t *msg)
     return json_stringn (text, len);
 }
 
-/* Make the text of an object that has the members of 'o', whose text is 'text', and those of 'more'. The two must have
- * no key in common. NULL: out of memory.
+/* Make the text of an object that has the members of 'o' and of 'more'. The text of 'o' is 'text'. 'o' and 'more' must
+ * have no key in common. NULL: out of memory.
  */
 static char *join_objects (const char *text, const json_t *o, const json_t *more)
 {
@@ -244,7 +244,7 @@ static int read_who (idt_t *h, const idt_msg_t *msg, int *who)
     return rc;
 }
 
-/* An inline module runs in the broker's thread, so its usage includes that of the broker. */
+/* An inline module runs in the broker's thread, so its usage includes the broker's usage. */
 static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct rusage ru;

@@ -7,7 +7,7 @@
  * key. The 'span' of a node is the distance to its next sibling. While an array or object is open, its 'span' is the
  * index of the array or object that contains it, so the parser needs no stack.
  *
- * Texts are not trusted: the time to parse one grows no faster than n log n, whatever its keys are.
+ * Texts are not trusted: the time to parse one grows no faster than n log n, for all keys.
  */
 #include <assert.h>
 #include <endian.h>
@@ -381,8 +381,8 @@ static const struct jv *find_sorted (const struct jv *object, const struct jv **
     return NULL;
 }
 
-/* Find a key that occurs a second time in the same object; NULL if there is none. 'room' has space for one struct jv
- * for each member. That is enough, because the table has at most 4 places of 4 bytes for each key.
+/* Find a key that occurs a second time in the same object; NULL if no key does. 'room' has space for one struct jv for
+ * each member. That is enough, because the table has at most 4 places of 4 bytes for each key.
  */
 static const struct jv *find_twice (const struct jv *object, void *room)
 {

@@ -182,8 +182,8 @@ void rate_limit_destroy (struct rate_limit *r)
     free (r);
 }
 
-/* Find the entry of a user, or take a free entry for it. NULL if the user has no entry and none is free. The search
- * does not stop at a free entry, because the user's entry may be behind it.
+/* Find the entry of a user, or take a free entry for it. NULL if the user has no entry and all entries are in use. The
+ * search does not stop at a free entry, because the user's entry may be behind it.
  */
 static struct debt *find_debt (struct rate_limit *r, uint32_t userid, uint64_t now_us)
 {

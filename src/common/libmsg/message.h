@@ -56,9 +56,9 @@ struct idt_msg {
 
 /* --- message.c --------------------------------------------------------------------------------- */
 
-/* A pool is memory that small messages reuse, in blocks. A message returns its block to its pool, in whichever thread
- * it is freed: modules and ZeroMQ have their own threads. A thread that finds the pool in use by another thread does
- * not wait, but calls malloc () or free ().
+/* A pool is memory that small messages reuse, in blocks. A message returns its block to its pool when it is freed. Any
+ * thread may free it: modules and ZeroMQ have their own threads. A thread that finds the pool in use by another thread
+ * does not wait, but calls malloc () or free ().
  */
 #define MSG_POOL_BLOCK 512                 /* bytes of a block: the message with its contents */
 #define MSG_POOL_BYTES ((size_t)256 << 10) /* maximum bytes of free blocks that a pool keeps */

@@ -45,7 +45,7 @@ struct buf {
     struct msg_spare *spare; /* free list of buffers; NULL: none */
 };
 
-/* A message that is read or written in pieces; there is none if 'msg' is NULL. */
+/* A message that is read or written in pieces. If 'msg' is NULL, there is no such message. */
 struct long_message {
     struct idt_msg *msg;
     size_t size; /* bytes of the frame without its header, or of the payload */

@@ -16,7 +16,7 @@
 struct msg_stream;
 struct msg_pool;
 
-/* A control message: a client names, in 'status', the rank that it wants to reach among those that a process hosts
+/* A control message. In 'status' a client names the rank that it wants to reach, if a process hosts several ranks
  * (protocol.md section 2). The response has 0 or an errno in 'status'.
  */
 #define MSG_CONTROL_RANK 64

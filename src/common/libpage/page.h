@@ -44,8 +44,8 @@ struct page {
     _Atomic uint64_t passed; /* statistics: ids of milliseconds before the word's (word_left ()) */
 };
 
-/* From this sequence number on, the numbers of each millisecond belong to the broker. No client uses them, whatever the
- * page contains, so the broker can continue even after a process has corrupted the page.
+/* From this sequence number on, the numbers of each millisecond belong to the broker. No client uses them, even if the
+ * page has been corrupted. So the broker can continue after a process has corrupted the page.
  */
 #define PAGE_OWN_FIRST IDT_PAGE_PER_MS
 static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is the broker's");

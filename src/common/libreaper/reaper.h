@@ -28,7 +28,7 @@ void reaper_signals (sigset_t *set);
  */
 int reaper_split (const char *dir, bool keep_dir);
 
-/* End all processes below this one: send them SIGTERM, and after a second send SIGKILL to those that remain. Then
+/* End all processes below this one: send them SIGTERM, and after a second send SIGKILL to the remaining processes. Then
  * remove the content of 'dir', and 'dir' itself unless 'keep_dir' is set. SIGCHLD must be blocked.
  */
 void reaper_sweep (const char *dir, bool keep_dir);

@@ -163,8 +163,8 @@ static int64_t until_unit (int64_t unix_ns, uint64_t unit)
     return (int64_t)unit * SNO_UNIT_NS + SNO_EPOCH_NS - unix_ns;
 }
 
-/* How many nanoseconds a clock that went back needs to reach a permitted unit. This is the newest id's unit or the one
- * after 'safe', whichever is earlier.
+/* How many nanoseconds a clock that went back needs to reach a permitted unit. This is the earlier one of two units:
+ * the newest id's unit and the unit after 'safe'.
  */
 static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 {

@@ -79,7 +79,7 @@ bool state_is_torn (const char *path)
     return torn;
 }
 
-/* The application id in the log: that of the first copy of page 1 that has one. */
+/* The application id in the log. It is in the first copy of page 1 that has an application id. */
 static uint32_t find_id (int fd)
 {
     off_t frame = FRAME_HEAD + (off_t)read_u32 (fd, LOG_PAGE_SIZE_OFFSET), at = LOG_HEAD;

@@ -22,8 +22,8 @@ typedef uint8_t lex64_units __attribute__ ((vector_size (16)));
 typedef uint32_t lex64_quads __attribute__ ((vector_size (16)));
 typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
 
-/* Split the lower 48 bits of 'upper', then those of 'lower', into 16 values of 6 bits, one in each byte. Each half
- * becomes two lanes of 24 bits, and each lane four bytes. The uppermost bits are in the first byte.
+/* Split the lower 48 bits of 'upper', then the lower 48 bits of 'lower', into 16 values of 6 bits, one in each byte.
+ * Each half becomes two lanes of 24 bits, and each lane four bytes. The uppermost bits are in the first byte.
  */
 static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 {
@@ -38,9 +38,9 @@ static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 #endif
 }
 
-/* Write the lower 48 bits of 'upper', then those of 'lower', as 16 characters; 'zero' is the character for 0. All 16
- * bytes are converted in parallel. The characters of the alphabet are runs in ASCII with gaps between them: the
- * character of a value is the value plus all gaps before its run. Two independent sums shorten the chain of
+/* Write the lower 48 bits of 'upper', then the lower 48 bits of 'lower', as 16 characters; 'zero' is the character for
+ * 0. All 16 bytes are converted in parallel. The characters of the alphabet are runs in ASCII with gaps between them:
+ * the character of a value is the value plus all gaps before its run. Two independent sums shorten the chain of
  * dependencies.
  */
 static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])

@@ -336,7 +336,7 @@ static void end_idle (struct drr_queue *t, struct flow *f)
     forget_idle (t, f);
 }
 
-/* Find the flow whose turn it is. If only one flow waits, it gets a full quantum, whatever its credit was. */
+/* Find the flow whose turn it is. If only one flow waits, it gets a full quantum. Its earlier credit does not count. */
 static struct flow *turn (struct drr_queue *t)
 {
     struct flow *f = NULL;

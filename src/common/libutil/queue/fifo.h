@@ -41,7 +41,7 @@ void fifo_fini (struct fifo *q);
 #define FREELIST_BYTES ((size_t)64 << 10)
 
 struct freelist {
-    size_t size; /* bytes of a block, at least those of a pointer */
+    size_t size; /* bytes of a block, at least the size of a pointer */
     size_t bytes;
     void *first; /* each free block begins with the address of the next one */
 };
