@@ -3,10 +3,10 @@
 
 /* authority.c - grants leases at rank 0: keeps the table, the horizon, and the instance's time in the required order
  *
- * Only give () grants ranges, and only horizon_store_horizon () has a horizon stored.
+ * Only give () grants ranges, and only horizon_store_horizon () requests that a horizon is stored.
  *
- * The handover to the next authority on this broker saves time: without the table all granted ranges count as used to
- * their end, and the next root begins there, a lease ahead of all other ranks.
+ * The handover to the next authority on this broker saves time. Without the table all granted ranges count as used to
+ * their end. Then the next root begins at that end, a lease ahead of all other ranks.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "modules/fluid/lease/authority.h"
 
 #define NEVER UINT64_MAX
-#define FIRST_RETRY_US 100000 /* after a failed store; doubles, up to a twelfth of a lease */
+#define FIRST_RETRY_US 100000 /* pause after a failed store; doubles, up to a twelfth of a lease */
 
 /* The last result of storing the horizon. */
 struct storing {
@@ -51,7 +51,7 @@ struct authority {
     struct ahead ahead;
     struct watermark *watermark;
     struct foreign_lease foreign;
-    bool goes_on; /* with the table of the handover */
+    bool goes_on; /* this authority continues with the table of a handover */
     bool closed;
     struct lease_grant *grant; /* of the last answer */
     uint64_t deadline_us;
@@ -125,7 +125,7 @@ static int64_t wall_us (const struct authority *a, uint64_t now_us)
     return a->wall.us + (int64_t)(now_us - a->wall.read_us);
 }
 
-/* The clock debt if rank 0 crashes when this horizon is stored. */
+/* The clock debt that a crash of rank 0 leaves after this horizon is stored. */
 static uint64_t owed_ms (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     uint64_t ms = now_ms (a, now_us);
@@ -235,7 +235,7 @@ static void note_foreign_lease (struct authority *a, const struct lease_request 
         a->foreign.hi_ms = max_u64 (a->foreign.hi_ms, req->want[i].have_hi_ms);
 }
 
-/* Serve a lease request. The horizon is raised first if needed, as it limits what can be granted. Returns how many
+/* Serve a lease request. The horizon is raised first if needed, because it limits what can be granted. Returns how many
  * ranges are in 'a->grant'.
  */
 static size_t serve (struct authority *a, uint64_t now_us, const struct lease_request *req)
@@ -289,7 +289,7 @@ struct clock *authority_clock (struct authority *a)
     return &a->clock;
 }
 
-/* This clock missed 'us', which passed on all other ranks. */
+/* Step forward by 'us', which this clock missed, and which passed on all other ranks. */
 static void step (struct authority *a, uint64_t now_us, uint64_t us)
 {
     clock_step (&a->clock, now_us, clock_read (&a->clock, now_us) + us);
@@ -367,7 +367,7 @@ uint64_t authority_deadline (const struct authority *a)
 /* --- handover --------------------------------------------------------------------------------------- */
 
 struct authority_handover {
-    size_t size; /* of this struct: the next load may have another version */
+    size_t size; /* size of this struct, because the next load may have another version */
     struct authority_config config;
     struct clock clock;
     struct ahead ahead;
@@ -403,8 +403,8 @@ static bool same_config (const struct authority_config *a, const struct authorit
            && a->size == b->size;
 }
 
-/* Continue with the clock and the table of the handover, above what was published. Returns false if the handover does
- * not fit the store or the configuration.
+/* Continue with the clock and the table of the handover, above the watermark that was published. Returns false if the
+ * handover does not fit the store or the configuration.
  */
 static bool go_on (struct authority *a, uint64_t now_us, const struct authority_start *start)
 {
@@ -431,7 +431,9 @@ bool authority_reopen (struct authority *a, uint32_t generator, uint64_t end_ms)
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-/* Not below the horizon, because earlier ids are below it. At least 1 ms, because 0 means an unknown time. */
+/* The instance's time at which the clock starts. It is not below the horizon, because earlier ids are below the
+ * horizon. It is at least 1 ms, because 0 means an unknown time.
+ */
 static uint64_t start_us (int64_t wall_inst_us, uint64_t horizon_ms)
 {
     uint64_t us = max_u64 (horizon_ms * 1000, 1000);
@@ -439,7 +441,8 @@ static uint64_t start_us (int64_t wall_inst_us, uint64_t horizon_ms)
     return wall_inst_us > 0 ? max_u64 (us, (uint64_t)wall_inst_us) : us;
 }
 
-/* A root with too much clock debt waits first. Its time is unknown meanwhile, so it grants nothing. */
+/* Let a root with too much clock debt wait before it begins. Its time is unknown while it waits, so it grants nothing.
+ */
 static void begin_late (struct authority *a, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
 {
     uint64_t wait_ms = clock_debt_start (&a->ahead, a->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
@@ -454,7 +457,9 @@ static void begin_late (struct authority *a, uint64_t now_us, const struct lease
              (unsigned long long)wait_ms);
 }
 
-/* With a handover no time was lost, and the clocks of other ranks continued meanwhile, so rank 0 does not wait. */
+/* Set up the table, the clock and the watermark. With a handover no time was lost, and the clocks of other ranks
+ * continued meanwhile, so rank 0 does not wait.
+ */
 static int begin (struct authority *a, uint64_t now_us, const struct authority_start *start)
 {
     int64_t wall_inst_us = start->wall_us - a->config.epoch_ms * 1000;
@@ -504,8 +509,8 @@ void authority_destroy (struct authority *a)
     free (a);
 }
 
-/* At a clean stop, if no rank holds a lease, all ids are below the stored horizon and all later ones are above it. So
- * the watermark is that horizon.
+/* If no rank holds a lease at a clean stop, all ids that were made are below the stored horizon, and all later ids will
+ * be at or above it. So the watermark is that horizon.
  */
 void authority_close (struct authority *a, uint64_t now_us, struct lease_record *last)
 {

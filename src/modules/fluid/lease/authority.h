@@ -5,21 +5,21 @@
  *
  * The authority owns what an instance has once: its time, the table of leases, the horizon that must be stored above
  * them, the clock debt, and the watermark. It answers lease requests like any parent. It makes no ids: rank 0's node
- * requests leases from it like other nodes, and takes its time from here (node_start_root ()).
+ * requests leases from the authority like other nodes, and takes its time from the authority (node_start_root ()).
  *
- * It is a core without clock, socket, disk or thread. The caller passes in the time and events; the authority acts
+ * It is a core without clock, socket, disk or thread. The caller passes in the time and events. The authority acts
  * through 'struct authority_ops'.
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, and never below an earlier one.
  * 2. Operations must not call functions of the authority.
  * 3. After each call the owner reads authority_deadline () and calls authority_tick () at that time; earlier calls are
- *    harmless. After each call except authority_answer () and pure queries, the owner calls node_tick () of rank 0's
- *    node, which notices there what has changed.
+ *    harmless. After each call except authority_answer () and pure queries, the owner also calls node_tick () of rank
+ *    0's node. In that call the node notices what has changed in the authority.
  *
  * Another kind of store, or a second candidate for rank 0, would only have to follow these rules:
- * - It starts from a record that was read when the role was taken or later, never from one that was read before.
- * - authority_stored () is called only for what is known to be durable. A write with unknown outcome is neither done
- *   nor failed: nothing is called, and the horizon stays where it was.
+ * - It starts from a record that was read when the role was taken or later, never from a record that was read before.
+ * - authority_stored () is called only for records that are known to be durable. A write with unknown outcome is
+ *   neither done nor failed: nothing is called, and the horizon stays where it was.
  * - A process that has lost the role uses at most what is stored for it. It calls authority_destroy () without
  *   authority_close (), and starts with a new table if it takes the role again.
  * - A process that hands the role over in order stores what authority_close () returns, as at a clean stop.
@@ -38,10 +38,10 @@
 
 struct authority;
 
-/* The state of the store. Ranges end at the stored horizon. */
+/* The state of the store. No range ends after the stored horizon. */
 enum authority_store {
     AUTHORITY_STORE_GOOD,
-    AUTHORITY_STORE_SLOW, /* under way for more than a quarter of a lease */
+    AUTHORITY_STORE_SLOW, /* a store has been under way for more than a quarter of a lease */
     AUTHORITY_STORE_FAILING,
 };
 
@@ -70,7 +70,7 @@ struct authority_start {
     const struct lease_record *stored; /* the record on the disk; all 0: a new instance */
     const void *past;                  /* from authority_leave () on the same broker */
     size_t past_size;                  /* 0: no handover */
-    int64_t off_us, sure_us;           /* time missed by CLOCK_BOOTTIME since, as in authority_lost_time () */
+    int64_t off_us, sure_us; /* time that CLOCK_BOOTTIME missed since the handover, as in authority_lost_time () */
 };
 
 /* 'ops' is borrowed for the life of the authority. The first horizon is stored immediately. Returns NULL with errno
@@ -87,8 +87,8 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-/* Process returns, then requests. The grants in '*answer' are borrowed until the next call of this function. A request
- * without wants and returns gets the epoch and the time.
+/* Process the returns in '*req', then its requests. The grants in '*answer' are borrowed until the next call of this
+ * function. A request that has neither wants nor returns gets only the epoch and the time.
  */
 void authority_answer (struct authority *a, uint64_t now_us, const struct lease_request *req,
                        struct lease_answer *answer);
@@ -101,10 +101,11 @@ const char *authority_excuse (const struct authority *a);
 
 /* --- the watermark -------------------------------------------------------------------------- */
 
-/* The watermark: the time below which no id will be made any longer in the whole instance (answers with such ids may
- * still be under way). It is as old as the reports: for each level of the tree 0.6 to 1.3 periods (the smaller of
- * 1.6 s and a twelfth of a lease). While a lessee is silent the watermark does not advance until that lessee can no
- * longer use its ranges (watermark.h). Returns false if it is unknown: brokers hold ranges of another root.
+/* The watermark is the time below which no id will be made any longer in the whole instance. Answers with such ids may
+ * still be under way. The watermark is as old as the reports. Each level of the tree adds 0.6 to 1.3 periods, where a
+ * period is the smaller of 1.6 s and a twelfth of a lease. While a lessee is silent the watermark does not advance
+ * until that lessee can no longer use its ranges (watermark.h). Returns false if the watermark is unknown, because
+ * brokers hold ranges of another root, or the authority is closed.
  */
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms);
 
@@ -115,9 +116,9 @@ struct clock *authority_clock (struct authority *a);
 
 void authority_wall (struct authority *a, uint64_t now_us, int64_t wall_us); /* call it about each second */
 
-/* CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or went too far (below 0), as returned by
- * clock_check_look (). Rank 0 has no parent to ask for the time. So it steps forward immediately by the 'sure_us' that
- * two clocks agree on, and later by as much of the rest as the wall clock confirms.
+/* Report that CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or went too far (below 0), as returned by
+ * clock_check_look (). Rank 0 has no parent to ask for the time. So it steps forward immediately by the 'sure_us' on
+ * which two clocks agree. Later it steps by as much of the rest as the wall clock confirms.
  */
 void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us);
 
@@ -130,23 +131,23 @@ uint64_t authority_deadline (const struct authority *a); /* UINT64_MAX: no deadl
  * the record that the clean stop has stored; NULL: it could not be stored. The caller frees the result. Returns NULL if
  * there is nothing to hand over or memory is short.
  *
- * The next authority uses them only if its store holds exactly that record. Then no other root ran meanwhile, because a
- * root stores a higher horizon before it grants anything (rule HORIZON_FIRST).
+ * The next authority uses these bytes only if its store holds exactly that record. Then no other root ran meanwhile,
+ * because a root stores a higher horizon before it grants anything (rule HORIZON_FIRST).
  */
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size);
 
-/* The previous node on this broker used nothing of 'generator' at 'end_ms' or later: grant that again. Returns false,
- * and does nothing, if the authority has not taken over the table.
+/* Grant the time from 'end_ms' on again, because the previous node on this broker used nothing of 'generator' at
+ * 'end_ms' or later. Returns false, and does nothing, if the authority has not taken over the table.
  */
 bool authority_reopen (struct authority *a, uint32_t generator, uint64_t end_ms);
 
 /* --- status ----------------------------------------------------------------------------------- */
 
-/* Events, as counters: rank 0's node compares them with the last ones that it saw. */
+/* Events, most of them as counters. Rank 0's node compares these with the last ones that it saw. */
 struct authority_news {
-    uint64_t steps;         /* steps of the clock: the skipped time is not filled */
+    uint64_t steps;         /* steps of the clock; no id is made of the time that was skipped */
     uint64_t stored;        /* horizons stored: more may be granted now */
-    bool fenced_by_foreign; /* leases that were granted may not be used either */
+    bool fenced_by_foreign; /* leases that were granted may not be used any longer */
     uint64_t jumped_us;     /* sum of all jumps of CLOCK_BOOTTIME ahead */
 };
 
@@ -155,15 +156,15 @@ struct authority_news authority_news (const struct authority *a);
 struct foreign_lease {
     bool has_epoch;
     int64_t epoch_ms; /* the other epoch, or */
-    uint64_t hi_ms;   /* the end of a range, above all that is known here */
+    uint64_t hi_ms;   /* or the end of a range, which is above all ranges that are known here */
 };
 
 struct authority_status {
     int64_t epoch_ms;
     uint64_t horizon_ms;
-    int64_t ahead_us; /* ahead of the wall clock: its time, or its begin */
+    int64_t ahead_us; /* how far its time, or the time at which it begins, is ahead of the wall clock */
     enum authority_store store;
-    bool fenced_by_foreign; /* a broker has leases of another root; details: */
+    bool fenced_by_foreign; /* a broker has leases of another root; 'foreign' has details */
     struct foreign_lease foreign;
 };
 

@@ -4,9 +4,9 @@
 /* borrower.c - the subleases that one rank holds
  *
  * A sublease was granted to this incarnation alone, and the lender relies on the promise in each request. So three
- * conditions are kept here: nothing at or above the end of a request is used afterwards; that end is above all ids that
- * were made and all that was granted to children; and an answer to a request that was followed by another one is not
- * accepted.
+ * conditions are kept here. Nothing at or above the end in a request is used after the request. That end is above all
+ * ids that were made, and above all that was granted to children. An answer is not accepted after another request was
+ * made.
  */
 #include <assert.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/borrower.h"
 
-#define FIRST_PAUSE_US 100000  /* between requests; an eighth of a term if less; doubles */
-#define LONG_PAUSE_US 30000000 /* up to this; a term if less */
+#define FIRST_PAUSE_US 100000  /* first pause between requests, or an eighth of a term if that is less; doubles */
+#define LONG_PAUSE_US 30000000 /* longest pause, or a term if that is less */
 
 void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms)
 {
@@ -111,7 +111,7 @@ uint64_t borrower_due (const struct borrower *b, uint64_t now_us, uint64_t now_m
     return max_u64 (at_us, b->ask_us);
 }
 
-/* Brokers that lost one parent together must not ask in step: add up to a quarter to each pause. */
+/* Add up to a quarter to each pause, because brokers that lost one parent together must not ask in step. */
 static uint64_t jitter (const struct borrower *b, uint64_t us)
 {
     uint64_t x = b->want.number * UINT64_C (0x9e3779b97f4a7c15) + b->backoff_us;
@@ -134,7 +134,9 @@ static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
     b->ask_us = now_us + jitter (b, b->backoff_us);
 }
 
-/* Make a new promise. 'low_ms' keeps the rules S_USED and S_LENTON, cut () keeps S_GIVEN, the number keeps S_OLD. */
+/* Make a new promise. 'low_ms' keeps the rules S_USED and S_LENTON, cut () keeps the rule S_GIVEN, and the number keeps
+ * the rule S_OLD.
+ */
 static void promise (struct borrower *b, uint32_t size, uint64_t end_ms, uint64_t low_ms, uint64_t left_ms)
 {
     b->want.number++;
@@ -145,8 +147,8 @@ static void promise (struct borrower *b, uint32_t size, uint64_t end_ms, uint64_
     cut (b, b->want.end_ms);
 }
 
-/* The end of what is held after a request for 'size': unchanged, or soon if the size changes, so that the new one can
- * begin.
+/* The end of what is held after a request for 'size'. It stays if the size stays. If the size changes, the end is soon,
+ * so that the new sublease can begin.
  */
 static uint64_t end_for (const struct borrower *b, uint64_t now_ms, uint32_t size)
 {
@@ -155,7 +157,7 @@ static uint64_t end_for (const struct borrower *b, uint64_t now_ms, uint32_t siz
     return size == b->want.size ? end_ms : min_u64 (end_ms, now_ms + min_u64 (BORROWER_SWITCH_MS, b->term_ms / 8));
 }
 
-/* A request that is older than the term of its grant is useless: make a new one. */
+/* Whether a request is older than the term of its grant. Such a request is useless, so a new one is made. */
 static bool is_stale (const struct borrower *b, uint64_t now_us)
 {
     return now_us - b->asked_us >= b->term_ms * 1000;
@@ -189,13 +191,13 @@ bool borrower_close (struct borrower *b, uint64_t low_ms, uint64_t left_ms, stru
 
 /* --- answers ---------------------------------------------------------------------------------------- */
 
-/* Rules S_MINE, S_OLD. An answer is accepted once. */
+/* Rules S_MINE, S_OLD: whether this answers the newest request. An answer is accepted once. */
 static bool is_answer (const struct borrower *b, const struct share *share)
 {
     return b->asking && share->number == b->want.number && strcmp (share->incarnation, b->incarnation) == 0;
 }
 
-/* Whether the grant obeys the rules. Otherwise it is not used. */
+/* Whether the grant obeys the rules. A grant that does not obey them is not used. */
 static bool is_sound (const struct borrower *b, const struct share *share)
 {
     uint32_t first, size = area_run (share->granules, &first);
@@ -204,7 +206,7 @@ static bool is_sound (const struct borrower *b, const struct share *share)
            && share->range.lo_ms < share->range.hi_ms && share->range.hi_ms <= FLUID_TIMESTAMP_MAX + 1;
 }
 
-/* Whether it extends the same sublease. */
+/* Whether 'area' extends the sublease 'had'. */
 static bool goes_on (const struct area *had, const struct area *area)
 {
     return had->generator == area->generator && had->granules == area->granules && had->range.lo_ms >= area->range.lo_ms
@@ -272,8 +274,8 @@ void borrower_lost_time (struct borrower *b, uint64_t us)
 
 /* --- how many ids a rank needs ------------------------------------------------------------------- */
 
-/* A burst is all that is requested within four milliseconds of its first request. A real burst that spans two such
- * intervals counts as two halves at worst. The sizes, powers of two above twice the mean, allow for that.
+/* A burst is all that is requested within four milliseconds of its first request. At worst, a real burst that spans two
+ * such intervals counts as two halves. The sizes are powers of two above twice the mean, and allow for that.
  */
 
 #define BURST_MS (DEMAND_BURST_US / 1000)

@@ -4,8 +4,8 @@
 /* clock.c - the instance's time: steps forward, is slewed back, never decreases
  *
  * The clock is a line through (boot_us, inst_us) of slope 1, bent by at most CLOCK_SLEW_PPM until 'slew_us' is used up.
- * Each change first moves that point along the line, so the reading jumps only for requested steps forward. 'slew_us'
- * and the bound contain all uncertainty of the reading.
+ * Each change first moves the point (boot_us, inst_us) along the line, so the reading jumps only for requested steps
+ * forward. 'slew_us' and the bound contain all uncertainty of the reading.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -50,7 +50,9 @@ uint64_t clock_estimate (const struct clock *c, uint64_t boot_us)
     return c->inst_us + c->slew_us + since (c, boot_us);
 }
 
-/* How far this clock may have drifted from the root's since the parent's reading. The root's may be slewed, too. */
+/* How far this clock may have drifted from the root's clock since the parent's reading. The root's clock may be slewed,
+ * too.
+ */
 static uint64_t drift (uint64_t us)
 {
     return us * (CLOCK_DRIFT_PPM + CLOCK_SLEW_PPM) / 1000000;
@@ -109,8 +111,9 @@ static void step (struct clock *c, uint64_t inst_us)
     c->steps++;
 }
 
-/* Whether a reading improves the estimate: its bound is smaller, or it contradicts the estimate. Then it is of another
- * root, which is ahead of the last one; or behind it, if the last one could not store its horizon before it crashed.
+/* Whether a reading improves the estimate, because its bound is smaller, or because it contradicts the estimate. A
+ * reading that contradicts the estimate comes from another root. That root may be ahead of the last one. It may also be
+ * behind the last root, if that could not store its horizon before it crashed.
  */
 static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_us)
 {
@@ -119,9 +122,9 @@ static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_u
     return bound_us <= c->bound_us || (uint64_t)(apart_us < 0 ? -apart_us : apart_us) > c->bound_us + bound_us;
 }
 
-/* The parent's time is at least 'low_us', as that was read before the answer arrived; the best guess is that half of
- * the delay has passed since. So the clock steps to 'low_us' and is slewed by the rest: one late answer must not move
- * it ahead, because it could come back only slowly.
+/* The parent's time is at least 'low_us', because that was read before the answer arrived. The best guess is that half
+ * of the delay has passed since then. So the clock steps to 'low_us' and is slewed by the rest. One late answer must
+ * not move the clock ahead, because the clock could come back only slowly.
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 {
@@ -148,11 +151,11 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 
 void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us)
 {
-    if (off_us < 0) /* the jump did not happen */
+    if (off_us < 0) /* do not count the jump */
         c->boot_us += (uint64_t)-off_us;
     else if (c->boot_us > boot_us)
         c->boot_us = boot_us;
-    c->bound_us += (uint64_t)(off_us < 0 ? -off_us : off_us); /* so the next reading is accepted */
+    c->bound_us += (uint64_t)(off_us < 0 ? -off_us : off_us); /* so that the next reading is accepted */
 }
 
 void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us)
@@ -184,10 +187,10 @@ uint64_t clock_when (const struct clock *c, uint64_t boot_us, uint64_t inst_us)
 
 /* --- detects by the host's other clocks that CLOCK_BOOTTIME missed time or jumped ---------------- */
 
-/* It missed time if the raw clock or the counter advanced further. The wall clock alone is no evidence, because a
- * person may set it; but if it advanced further together with one of the others, the amount is sure. CLOCK_BOOTTIME
- * jumped if all others agree that it went too far; after a suspend the raw clock stood still, but the wall clock
- * agrees.
+/* CLOCK_BOOTTIME missed time if the raw clock or the counter advanced further. The wall clock alone is no evidence,
+ * because a person may set it. But if the wall clock and one of the other two advanced further, the amount is sure.
+ * CLOCK_BOOTTIME jumped if all other clocks agree that it went too far. After a suspend, when the raw clock stood
+ * still, the wall clock agrees with CLOCK_BOOTTIME.
  */
 
 #define LEARN_US 1000000 /* least time to measure the rate of ticks */
@@ -197,7 +200,7 @@ static int64_t limit_us (int64_t boot_us)
     return CLOCK_CHECK_GRAIN_US + boot_us / 500;
 }
 
-/* How far time advanced by the counter; 'boot_us' if the counter cannot be used. */
+/* How far time advanced by the counter. If the counter cannot be used, the result is 'boot_us'. */
 static int64_t ticks_us (const struct clock_check *w, const struct clock_check_reading *now, int64_t boot_us)
 {
     if (w->ticks_per_us <= 0 || now->ticks == 0 || now->ticks < w->last.ticks)
@@ -272,8 +275,8 @@ const char *clock_check_describe (int64_t off_us, char text[CLOCK_CHECK_TEXT_MAX
 
 /* --- how far crashes may put rank 0 ahead of the wall clock -------------------------------------- */
 
-/* The lead over the wall clock alone would not do: if that clock was wrong once, the instance is ahead of it for good,
- * and must continue all the same.
+/* The debt is stored, because the lead over the wall clock alone would not do. If the wall clock was wrong once, the
+ * instance stays ahead of it for good, and must continue all the same.
  */
 
 #define LEAST_REACH_MS(lease_ms) ((lease_ms) / 12)

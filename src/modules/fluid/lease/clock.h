@@ -7,8 +7,8 @@
  * stopped or the host is suspended; 'instance' is the time since the epoch of the instance, which ids contain in
  * milliseconds. A clock object never reads a time itself.
  *
- * clock_read () never decreases (doc/design/fluid.md, "Time"). The root's clock is the instance's time; the others
- * follow their parent's.
+ * clock_read () never decreases (doc/design/fluid.md, "Time"). The root's clock is the instance's time. The clock of
+ * every other broker follows the parent's clock.
  */
 #ifndef FLUID_CLOCK_H
 #define FLUID_CLOCK_H
@@ -24,9 +24,9 @@
 struct clock {
     bool known;
     bool leads;        /* this is the instance's time: follows no other clock */
-    uint64_t boot_us;  /* time of the last change */
+    uint64_t boot_us;  /* CLOCK_BOOTTIME of the last change */
     uint64_t inst_us;  /* the reading at that time */
-    int64_t slew_us;   /* the best estimate then, minus inst_us: still to be slewed */
+    int64_t slew_us;   /* the best estimate at that time, minus inst_us: still to be slewed */
     uint64_t bound_us; /* error bound of that estimate */
     uint64_t steps;    /* steps forward, for statistics */
 };
@@ -42,30 +42,31 @@ void clock_hold (struct clock *c, uint64_t boot_us, uint64_t until_us);
  */
 void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us);
 
-/* Process a reading of the parent's clock; not for the root. The first one sets the clock. A later one moves it forward
- * immediately if it is behind what the parent's clock showed when it answered. The rest to the best estimate (half of
- * the delay later) is slewed, forward or back. A reading with a larger bound than the current one is not used for the
- * estimate, unless it contradicts it: then there is another root. A reading that contradicts itself is ignored.
+/* Process a reading of the parent's clock; not for the root. The first reading sets the clock. If the clock is behind
+ * what the parent's clock showed when it answered, a later reading moves the clock forward immediately to that time.
+ * The best estimate is half of the delay later. The difference that remains to the estimate is slewed, forward or back.
+ * A reading with a larger bound than the current one is not used for the estimate, unless it contradicts the estimate,
+ * which means that there is another root. A reading that contradicts itself is ignored.
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s);
 
-/* 'boot_us' was 'off_us' too small (above 0) or too large. The bound grows by that, and the line continues from where
- * it was, even if 'boot_us' is below the last one.
+/* Report that 'boot_us' was 'off_us' too small (above 0) or too large (below 0). The bound grows by that amount. The
+ * clock's reading continues from where it was, even if 'boot_us' is below the last one.
  */
 void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us);
 
-/* Step forward immediately to 'inst_us' if behind it (an id of that time was seen). Does nothing while the time is
- * unknown, or if this clock leads.
+/* Step forward immediately to 'inst_us', the time of an id that was seen, if the clock is behind that. Does nothing
+ * while the time is unknown, or if this clock leads.
  */
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
-/* The same by decision of the clock's owner: also if it leads. */
+/* Like clock_forward (), but by decision of the clock's owner: a clock that leads steps, too. */
 void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
 /* The time for ids. The time must be known. A 'boot_us' below the last one that set the clock counts as that one. */
 uint64_t clock_read (const struct clock *c, uint64_t boot_us);
 
-/* The same in milliseconds; 0 while the time is unknown. */
+/* clock_read () in milliseconds; 0 while the time is unknown. */
 uint64_t clock_read_ms (const struct clock *c, uint64_t boot_us);
 
 /* The best estimate of the root's time, toward which clock_read () is slewed. Children get this estimate, so that a
@@ -73,7 +74,9 @@ uint64_t clock_read_ms (const struct clock *c, uint64_t boot_us);
  */
 uint64_t clock_estimate (const struct clock *c, uint64_t boot_us);
 
-/* How far the estimate, or the reading, may differ from the root's reading. */
+/* clock_estimate_bound () is how far the estimate may differ from the root's reading, clock_bound () how far clock_read
+ * () may differ from it.
+ */
 uint64_t clock_estimate_bound (const struct clock *c, uint64_t boot_us);
 uint64_t clock_bound (const struct clock *c, uint64_t boot_us);
 
@@ -82,12 +85,12 @@ uint64_t clock_when (const struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
 /* --- detects by the host's other clocks that CLOCK_BOOTTIME missed time or jumped ---------------- */
 
-/* A node measures all time that it makes promises about with CLOCK_BOOTTIME. In a virtual machine that was paused or
- * migrated, that clock may not have counted the pause, and a faulty one may count time that did not pass. The check
- * regularly gets the readings of all clocks, taken together, and compares how far each advanced.
+/* A node makes promises about time, and measures that time with CLOCK_BOOTTIME. In a virtual machine that was paused or
+ * migrated, CLOCK_BOOTTIME may not have counted the pause. If it is faulty, it may count time that did not pass. The
+ * check regularly gets readings of all clocks of the host, taken together, and compares how far each clock advanced.
  *
- * A pause that no clock of the host counted cannot be detected here: the parent's readings show it, up to a heartbeat
- * later.
+ * A pause that no clock of the host counted cannot be detected here. The parent's readings show such a pause, up to a
+ * heartbeat later.
  */
 
 #define CLOCK_CHECK_GRAIN_US 5000 /* differences up to this plus 0.2 % of the interval are ignored */
@@ -107,8 +110,8 @@ struct clock_check {
 };
 
 /* Process the clocks' readings, which were taken together. Returns how many microseconds CLOCK_BOOTTIME missed (above
- * 0) or went too far (below 0) since the last call; 0: no difference was detected. '*sure_us': how much of the missed
- * time two clocks agree on, from 0 to the result.
+ * 0) or went too far (below 0) since the last call; 0: no difference was detected. '*sure_us' gets the part of the
+ * missed time on which two clocks agree, from 0 to the result.
  */
 int64_t clock_check_look (struct clock_check *w, const struct clock_check_reading *now, int64_t *sure_us);
 
@@ -120,10 +123,10 @@ const char *clock_check_describe (int64_t off_us, char text[CLOCK_CHECK_TEXT_MAX
 /* --- how far crashes may put rank 0 ahead of the wall clock -------------------------------------- */
 
 /* A root that crashed continues at its stored horizon, ahead of its time. The sum of what crashes added is the clock
- * debt. It is stored with the horizon, and decreases as the clock is slewed toward the wall clock. A root stores its
- * horizon no further ahead (its reach) than a quarter of what remains to AHEAD_MAX_MS (), so any number of successive
- * crashes approaches that limit and does not exceed it. The reach is at least an eighth of the time that the root has
- * been up, and at most two leases. Thus:
+ * debt. It is stored with the horizon, and decreases as the clock is slewed toward the wall clock. The reach of a root
+ * is how far ahead of now it stores its horizon. It is a quarter of what remains from the debt to AHEAD_MAX_MS (), so
+ * any number of successive crashes approaches that limit and does not exceed it. The reach is at least an eighth of the
+ * time that the root has been up, and at most two leases. Thus:
  *
  *     debt <= AHEAD_MAX_MS () + an eighth of the time that roots were up since it was 0
  *
@@ -138,17 +141,17 @@ struct ahead {
     uint64_t debt_ms;
 };
 
-/* A root starts. 'stored_ms' is the result of clock_debt_stored () for the record from which it starts, 'wall_ms' how
- * far ahead of the wall clock it begins; its debt is the smaller one. Returns how many milliseconds it must wait before
- * it does anything, because its debt is above the limit. That is at most the least reach, so the wait makes up for what
- * the last crash added above the limit.
+/* Begin with the debt of a root that starts. 'stored_ms' is the result of clock_debt_stored () for the record from
+ * which the root starts. 'wall_ms' is how far ahead of the wall clock it begins. Its debt is the smaller one of both.
+ * Returns how many milliseconds the root must wait before it does anything, because its debt is above the limit. The
+ * wait is at most the least reach, so it makes up for what the last crash added above the limit.
  */
 uint64_t clock_debt_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms);
 
 /* How far ahead of now the horizon is stored: from a twelfth of a lease to two leases. */
 uint64_t clock_debt_reach (const struct ahead *a, uint64_t now_us);
 
-/* The debt if the root crashes after 'horizon_ms' is stored. It must be stored with it. */
+/* The debt if the root crashes after 'horizon_ms' is stored. The debt must be stored together with that horizon. */
 uint64_t clock_debt_stored (struct ahead *a, uint64_t now_ms, uint64_t horizon_ms, int64_t wall_ms);
 
 #endif

@@ -5,11 +5,11 @@
  *
  * Two invariants ensure that no id is made twice:
  * 1. Ranges of one generator that were granted to different incarnations or for different numbers are disjoint, because
- *    each begins at or after the end of all granted before it.
+ *    each begins at or after the end of all that were granted before.
  * 2. This holds across restarts, because no range ends after the durable horizon, and a new table grants nothing below
  *    the horizon that it was created with.
  *
- * Neither depends on a clock: 'now' decides only how far a range goes.
+ * Neither invariant depends on a clock: 'now' decides only how far a range goes.
  */
 #include <assert.h>
 #include <idtree/fluid.h>
@@ -71,7 +71,9 @@ void lease_store_failed (struct lease_table *t)
     t->storing = false;
 }
 
-/* The saved bytes are the lower limit of grants (base_ms) and all entries up to the last one that was ever used. */
+/* The saved bytes are the lower limit of grants (base_ms), and all entries up to the last generator that was ever
+ * granted.
+ */
 static uint32_t count_used (const struct lease_table *t)
 {
     uint32_t n = t->ngenerators;
@@ -114,8 +116,8 @@ static bool same_incarnation (const struct lease_holding *h, const char *incarna
     return h->incarnation[0] != '\0' && strcmp (h->incarnation, incarnation) == 0;
 }
 
-/* Set 'h' to the next range of its generator, for the holder of the last one ('same') or another incarnation. Returns
- * whether there is such a range.
+/* Set 'h' to the next range of its generator. If 'same' is set, that range is for the holder of the last one, otherwise
+ * for another incarnation. Returns whether there is such a range.
  */
 static bool next_range (const struct lease_table *t, uint64_t now_ms, bool same, struct lease_holding *h)
 {
@@ -174,8 +176,8 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
         return false;
     struct lease_holding *h = &t->holding[back->generator];
 
-    /* Rules RETURN_BY_LESSEE, RETURN_INSIDE: accept a return only from the holder of the last range, and only of what
-     * it was granted in a row, because ranges below may be another incarnation's.
+    /* Rules RETURN_BY_LESSEE, RETURN_INSIDE: accept a return only from the holder of the last range. Take back only
+     * what that holder was granted in a row, because ranges below may be another incarnation's.
      */
     if (!same_incarnation (h, back->incarnation) || back->end_ms >= h->hi_ms)
         return false;
@@ -192,9 +194,9 @@ void lease_raise (struct lease_table *t, uint64_t floor_ms)
 
 uint64_t lease_close (struct lease_table *t)
 {
-    /* Rule STOP_AT_LAST_END: the result is the end of every range that may still be in use, not only of the root's own.
-     * Rule STOP_NOT_BELOW_BASE: it is never below what was stored before, because ranges of an earlier table may end
-     * there.
+    /* Rule STOP_AT_LAST_END: the result is not below the end of any range that may still be in use, not only of the
+     * root's own. Rule STOP_NOT_BELOW_BASE: the result is never below the horizon at the start, because ranges of an
+     * earlier table may end there.
      */
     uint64_t end_ms = t->base_ms;
 

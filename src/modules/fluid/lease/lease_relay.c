@@ -48,7 +48,7 @@ uint64_t lease_relay_pace_us (const struct lease_relay *r)
     return min_u64 (PACE_US, r->lease_ms * 1000 / 240);
 }
 
-/* Whether a sender cannot wait, because it holds nothing, or not for long. */
+/* Whether one of the senders cannot wait, because it holds nothing, or holds its lease not much longer. */
 static bool urgent (const struct lease_relay *r, uint64_t now_ms, const struct lease_request *req)
 {
     for (size_t i = 0; i < req->nwant; i++)
@@ -148,8 +148,8 @@ static int compare_grants (const void *a, const void *b)
     return strcmp (x->incarnation, y->incarnation);
 }
 
-/* The grant in sorted 'grant' that answers 'want'; NULL: not granted. Two brokers may request one generator, so the
- * incarnation must match (rule OWN_ANSWER).
+/* The grant in sorted 'grant' that answers 'want'. NULL: nothing was granted. Two brokers may request one generator, so
+ * the incarnation must match (rule OWN_ANSWER).
  */
 static const struct lease_grant *find (const struct lease_want *want, const struct lease_grant *grant, size_t n)
 {

@@ -3,11 +3,11 @@
 
 /* lease_relay.h - lease requests of a broker's children: combined on the way up, and answers split on the way down
  *
- * Any number of urgent requests, as at the start of an instance, are combined: one message is sent in
- * lease_relay_pace_us () at most. So a broker receives one message of each child in that time.
+ * Urgent requests, of which there are many at the start of an instance, are combined, too: at most one message is sent
+ * in lease_relay_pace_us (). So a broker receives at most one message of each child in that time.
  *
- * Each request that was added is answered once: with its part of an answer, or without a grant (then its senders ask
- * again). A relay decides nothing about leases, and may lose or repeat requests without harm.
+ * Each request that was added is answered once, with its part of an answer, or without a grant. After an answer without
+ * a grant its senders ask again. A relay decides nothing about leases, and may lose or repeat requests without harm.
  *
  * 'us' are CLOCK_BOOTTIME microseconds.
  */
@@ -36,9 +36,9 @@ struct lease_relay {
 
     TAILQ_HEAD (relay_items, lease_relay_item)
     items;                            /* requests in order of arrival: first sent ones, then waiting ones */
-    struct lease_relay_item *waiting; /* the first one that waits; NULL: no request waits */
+    struct lease_relay_item *waiting; /* the first request that waits; NULL: no request waits */
     size_t nwaiting;                  /* wants of waiting requests */
-    size_t nwants;                    /* of all */
+    size_t nwants;                    /* wants of all requests */
     uint64_t due_us;                  /* when to call lease_relay_flush (); UINT64_MAX: nothing waits */
     uint64_t open_us;                 /* send nothing before this time */
     uint32_t last_tag;
@@ -57,9 +57,9 @@ void lease_relay_fini (struct lease_relay *r); /* does not answer requests: call
 /* The least time between two combined requests. */
 uint64_t lease_relay_pace_us (const struct lease_relay *r);
 
-/* Accept a child's request. It waits up to a twelfth of a lease for others. It waits only for the pace if 'now_ms'
- * (instance time, 0: unknown) is within a third of a lease of the end of one sender's lease. Returns 0, or -1 with
- * errno ENOMEM or ENOBUFS: then it was not accepted and is not answered here.
+/* Accept a child's request. It waits up to a twelfth of a lease for other requests. If 'now_ms' (instance time, 0:
+ * unknown) is within a third of a lease of the end of one sender's lease, it waits only for the pace. Returns 0. If the
+ * request is not accepted, the function returns -1 with errno ENOMEM or ENOBUFS, and the request is not answered here.
  */
 int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, void *cookie,
                      const struct lease_request *req);
@@ -67,21 +67,24 @@ int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, vo
 /* Accept returns, to be sent with the next request. Returns 0, or -1 with errno ENOMEM. */
 int lease_relay_add_back (struct lease_relay *r, const struct lease_back *back, size_t nback);
 
-/* Combine all that waits, and 'own' (may be NULL), into one request in '*req', which is borrowed until the next call.
- * Returns its tag (never 0) for lease_relay_answered (), or 0 if there is nothing to send or memory is short.
+/* Combine all waiting requests and returns, and 'own' (may be NULL), into one request in '*req', which is borrowed
+ * until the next call. Returns its tag (never 0) for lease_relay_answered (), or 0 if there is nothing to send or
+ * memory is short.
  */
 uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct lease_want *own,
                             struct lease_request *req);
 
-/* The combined request 'tag' was answered (unknown tags are ignored) or lost (ngrant 0): answer its parts. */
+/* Report that the combined request 'tag' was answered, or was lost (ngrant 0), and answer its parts. An unknown tag is
+ * ignored.
+ */
 void lease_relay_answered (struct lease_relay *r, uint64_t now_us, uint32_t tag, const struct lease_grant *grant,
                            size_t ngrant);
 
 /* Answer all requests that arrived before 'before_us' without a grant, whether they were sent or not. */
 void lease_relay_drop_old (struct lease_relay *r, uint64_t now_us, uint64_t before_us);
 
-/* CLOCK_BOOTTIME jumped 'us' ahead, and is 'now_us' now. The arrival times of requests are moved by that amount:
- * otherwise a child would take the jump for time that its request waited here.
+/* Report that CLOCK_BOOTTIME jumped 'us' ahead, and is 'now_us' now. The arrival times of requests are moved by that
+ * amount, because otherwise a child would take the jump for time that its request waited here.
  */
 void lease_relay_jumped (struct lease_relay *r, uint64_t now_us, uint64_t us);
 

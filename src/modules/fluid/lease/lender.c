@@ -105,7 +105,7 @@ static struct loan_out *current_of (const struct lender *l, const struct share_w
     return NULL;
 }
 
-/* The highest number that a borrower has sent; 0: no entry of it is left. */
+/* The highest number that a borrower has sent; 0: no entry of that borrower is left. */
 static uint64_t heard_of (const struct lender *l, const struct share_want *want)
 {
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
@@ -146,13 +146,13 @@ static uint64_t position (const struct loan_out *o)
     return max_u64 (o->low_ms, o->range.lo_ms);
 }
 
-/* Whether its time of use is over, at this and at an earlier reading of the time. */
+/* Whether the time of use of a sublease is over, at this and at an earlier reading of the time. */
 static bool is_over (const struct loan_out *o, uint64_t now_us)
 {
     return o->until_us <= now_us && o->lapsed_us > 0 && o->lapsed_us < now_us; /* rule T_SEEN */
 }
 
-/* Whether the borrower may still make ids of it. */
+/* Whether the borrower may still make ids of the sublease. */
 static bool in_use (const struct loan_out *o, uint64_t now_us)
 {
     return !is_over (o, now_us) && position (o) < o->range.hi_ms;
@@ -170,7 +170,9 @@ static bool is_remembered (const struct loan_out *o, const uint64_t *arg)
     return o->range.hi_ms > arg[0] || in_use (o, arg[1]);
 }
 
-/* Rule S_KEEP: only what the rank makes decides, not the time. */
+/* Rule S_KEEP: a sublease is forgotten only when the rank makes no id below its end any longer. That its end has passed
+ * is not enough.
+ */
 void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms)
 {
     l->floor_ms = max_u64 (l->floor_ms, floor_ms);
@@ -185,7 +187,7 @@ static bool is_not_empty (const struct loan_out *o, const uint64_t *arg)
     return o->range.lo_ms < o->range.hi_ms;
 }
 
-/* A return states for how long the rest is used. */
+/* End the use of a sublease that its borrower returned. The return states for how long the rest is still used. */
 static void end_use (struct loan_out *o, uint64_t now_us, uint64_t left_ms)
 {
     if (left_ms == 0)
@@ -208,7 +210,9 @@ static void hear (struct lender *l, uint64_t now_us, const struct share_want *wa
     sift (l, is_not_empty, NULL);
 }
 
-/* The lowest aligned run of free granules; the borrower's former granules if they have the size and are free. */
+/* Find a run of free granules of 'size'. It is the borrower's former run 'had', if that has the size and is free.
+ * Otherwise it is the lowest aligned run.
+ */
 static uint64_t find_run (uint64_t granules, uint32_t size, uint64_t had)
 {
     uint32_t first;
@@ -271,7 +275,7 @@ static bool goes_on (const struct loan_out *had, const struct loan_out *loan)
 static struct loan_out *set_aside (struct lender *l, uint64_t now_us, struct loan_out *had, const struct loan_out *loan)
 {
     if (had && goes_on (had, loan)) {
-        if (is_over (had, now_us))                                      /* positions left it out */
+        if (is_over (had, now_us))                                      /* its position was no longer reported */
             had->range.lo_ms = max_u64 (had->range.lo_ms, l->floor_ms); /* rule W_FIRST */
         had->range.hi_ms = loan->range.hi_ms;
         had->answered = loan->answered;
@@ -341,8 +345,8 @@ uint64_t lender_low_ms (const struct lender *l, uint64_t now_us)
     return low_ms;
 }
 
-/* The end of use. If only one reading of the time found it over, the clock may have jumped, and there will be no second
- * reading: then assume a full time of use from now.
+/* The end of the use of a sublease. If only one reading of the time found the sublease over, the clock may have jumped.
+ * There will be no second reading, so a full time of use from now is assumed.
  */
 static uint64_t last_use_us (const struct loan_out *o, uint64_t now_us)
 {
@@ -395,7 +399,7 @@ static bool contains (const uint32_t *ranks, size_t n, uint32_t rank)
     return false;
 }
 
-/* Several incarnations of a rank may have subleases. */
+/* A rank is listed once, although several incarnations of it may have subleases. */
 size_t lender_ranks (const struct lender *l, uint64_t now_ms, uint32_t *ranks)
 {
     size_t n = 0;

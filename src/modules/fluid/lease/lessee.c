@@ -5,8 +5,8 @@
  *
  * A range was granted to this incarnation alone, even if other brokers request the same generator. So three things
  * matter for safety: an answer is accepted once, ids are made only inside the range, and what was returned is never
- * used again. When requests are sent has no influence on safety: after a third of a lease or, while nothing is held,
- * sooner and with growing pauses.
+ * used again. When requests are sent has no influence on safety. They are sent after a third of a lease. While nothing
+ * is held, they are sent sooner, with growing pauses.
  */
 #include <assert.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lessee.h"
 
-#define FIRST_PAUSE_US 100000 /* after a request without grant; doubles, up to a twelfth of a lease */
-#define UNDER_WAY_US 2000000  /* before an unanswered request is repeated if nothing is held; pause_us () if less */
+#define FIRST_PAUSE_US 100000 /* pause after a request without grant; doubles, up to a twelfth of a lease */
+#define UNDER_WAY_US 2000000  /* before an unanswered request is repeated if nothing is held; at most pause_us () */
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
@@ -56,7 +56,9 @@ static uint64_t renewal_ms (const struct lessee *h)
     return end_ms > left_ms ? end_ms - left_ms : 0;
 }
 
-/* A range that was granted late, for an old request, may be used for a short time only. */
+/* CLOCK_BOOTTIME of the next renewal. It counts if a range was granted late, for an old request, because such a range
+ * may be used for a short time only.
+ */
 static uint64_t renewal_us (const struct lessee *h)
 {
     uint64_t left_us = h->lease_ms * 900;
@@ -81,7 +83,7 @@ bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
     return !h->closed && !h->asking && now_us >= h->ask_us && renewal_ms (h) <= now_ms + h->lease_ms / 12;
 }
 
-/* Brokers that were cut off together must not ask in step: add up to a quarter to each pause. */
+/* Add up to a quarter to each pause, because brokers that were cut off together must not ask in step. */
 static uint64_t jitter (const struct lessee *h, uint64_t us)
 {
     uint64_t x = (h->generator + 1) * UINT64_C (0x9e3779b97f4a7c15) + h->number * 0xbf58476d1ce4e5b9 + h->backoff_us;
@@ -96,7 +98,8 @@ static uint64_t pause_us (const struct lessee *h)
 }
 
 /* Set the time to repeat a request that was sent now. With a lease there is time for ancestors to combine requests.
- * Without one, a repetition does not make the request under way faster, and all ancestors would have to relay it, too.
+ * Without a lease, a repetition does not make the request under way faster, and all ancestors would have to relay the
+ * repetition, too.
  */
 static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
@@ -116,7 +119,7 @@ static uint64_t backoff (struct lessee *h)
 void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
-    /* The grant for a request that is a lease old is hardly useful any longer: make a new request. */
+    /* If a request is a lease old, its grant is hardly useful any longer, so make a new request. */
     if (!h->asking || now_us - h->asked_us >= h->lease_ms * 1000) {
         h->number++;
         h->asked_us = now_us;
@@ -161,7 +164,7 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
     h->asking = false;              /* an answer is accepted once */
     if (!lessee_in_use (h, now_us)) /* rule W_LAPSED: the watermark no longer waits for it */
         h->nranges = 0;
-    h->until_us = h->asked_us + LEASE_USE_MS (h->lease_ms) * 1000; /* useless or not: the root counts it */
+    h->until_us = h->asked_us + LEASE_USE_MS (h->lease_ms) * 1000; /* even if it is useless, as the root counts it */
     if (!is_sound (h, grant))
         return false;
     h->top_ms = grant->hi_ms;

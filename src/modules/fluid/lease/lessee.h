@@ -23,7 +23,7 @@ struct lessee {
     uint64_t until_us; /* nothing is used from then on (LEASE_USE_MS ()) */
     uint64_t asked_us; /* when the newest request was first sent */
     uint64_t number;   /* of the newest request */
-    bool asking;       /* it was sent and not answered */
+    bool asking;       /* the newest request was sent and not answered */
     bool closed;       /* for good */
     uint64_t ask_us;   /* do not send or repeat a request before this time */
     uint64_t backoff_us;
@@ -35,12 +35,12 @@ void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation,
 /* Find the range that contains 'now_ms' and may be used at 'now_us'. Returns false if there is no such range. */
 bool lessee_range (const struct lessee *h, uint64_t now_us, uint64_t now_ms, struct range *range);
 
-/* Whether the rank holds a range that it may use now or later. Otherwise it makes no id before its next request is
+/* Whether the rank holds a range that it may use now or later. If not, it makes no id before its next request is
  * answered.
  */
 bool lessee_in_use (const struct lessee *h, uint64_t now_us);
 
-/* End of all that is held; 0: nothing is held. */
+/* End of all ranges that are held; 0: no range is held. */
 uint64_t lessee_end (const struct lessee *h);
 
 /* When the next request (or its repetition) should be sent; UINT64_MAX: never. */
@@ -49,23 +49,25 @@ uint64_t lessee_due (const struct lessee *h, uint64_t now_us, uint64_t now_ms);
 /* Whether a request may be sent now together with others: it is due soon, and no request is under way. */
 bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms);
 
-/* Make the request that is due: a new one, or a repetition of the one without answer. */
+/* Make the request that is due. It is a new one, or repeats the one that has no answer. */
 void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want);
 
-/* The request was answered. Returns whether the range was accepted: only the answer to the newest request is. Ranges
- * that were held for too long are dropped with any answer: a new lease does not revive them.
+/* Process the answer to a request. Returns whether the range was accepted. Only the answer to the newest request is
+ * accepted. Any answer drops ranges that were held for too long, so that a new lease does not revive them.
  */
 bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const struct lease_grant *grant);
 
-/* The request got nothing, or was lost: ask again after a pause. / The parent is connected again: ask immediately. */
+/* lessee_missed (): the request got nothing, or was lost, and is sent again after a pause. lessee_hurry (): the parent
+ * is connected again, and is asked immediately.
+ */
 void lessee_missed (struct lessee *h, uint64_t now_us, uint64_t now_ms);
 void lessee_hurry (struct lessee *h, uint64_t now_us);
 
-/* CLOCK_BOOTTIME missed 'us' microseconds: ranges and requests are that much older. */
+/* Report that CLOCK_BOOTTIME missed 'us' microseconds, so ranges and requests are that much older. */
 void lessee_lost_time (struct lessee *h, uint64_t us);
 
-/* Close for good. 'end_ms' is the first timestamp of which no id was made; the caller has closed the generator. Returns
- * whether there is something to return, and what.
+/* Close for good. 'end_ms' is the first timestamp of which no id was made. The caller must have closed the generator.
+ * Returns whether '*back' contains a range to return.
  */
 bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back);
 

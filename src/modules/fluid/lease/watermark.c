@@ -145,9 +145,9 @@ struct live_lessee {
     uint64_t low_ms;   /* begin of the first range that it may use */
 };
 
-/* Replaced lessees are grouped by the time until which they may use their ranges, rounded up to a quarter of a lease.
- * So a few rows are enough for any number. The last 256 are kept one by one, because some of them may report. A broker
- * that restarts each second leaves 77 of them with leases of a minute.
+/* Lessees that were replaced are grouped by the time until which they may use their ranges, rounded up to a quarter of
+ * a lease. So a few rows are enough for any number of lessees. The last 256 are kept one by one, because some of them
+ * may report. If leases last a minute, a broker that restarts each second leaves 77 lessees.
  */
 #define ROWS 8
 #define RECENT 256
@@ -158,7 +158,7 @@ struct watermark_row {
     uint64_t low_ms; /* the lowest of the group */
 };
 
-/* All 'until_ms' and 'settled_ms' are passed_ms (): instance time without the steps of the root's clock. */
+/* All 'until_ms' and 'settled_ms' are results of passed_ms (): instance time without the steps of the root's clock. */
 struct watermark {
     uint64_t lease_ms;
     uint64_t told_ms;
@@ -172,7 +172,7 @@ struct watermark {
     struct live_lessee live[];
 };
 
-/* How long after its grant a range may be in use, at most. (The time of use begins earlier, at the request.) */
+/* How long after its grant a range may be in use, at most. The time of use begins earlier, at the request. */
 static uint64_t use_ms (uint64_t lease_ms)
 {
     return LEASE_AT_MOST_MS (LEASE_USE_MS (lease_ms));
@@ -220,7 +220,7 @@ static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live
     row->low_ms = min_u64 (row->low_ms, live->low_ms);
 }
 
-/* If there is no room, the oldest one is moved to a row. */
+/* Add a lessee that was replaced to 'recent'. If there is no room, the oldest entry is moved to a row. */
 static void replace (struct watermark *w, uint64_t at_ms, const struct live_lessee *live)
 {
     size_t n = 0;
@@ -238,9 +238,9 @@ static void replace (struct watermark *w, uint64_t at_ms, const struct live_less
     w->nrecent = n;
 }
 
-/* The begin of the first range that a new lessee may use, given one from 'lo_ms' on. It may be a former lessee, which
- * then uses its former ranges under the new lease, too. Lessees in rows and lessees of an earlier root are not known by
- * name, so the result is the lowest begin of all that it may be.
+/* The begin of the first range that a new lessee may use, if a range from 'lo_ms' on is granted to it. The lessee may
+ * be a former one that uses its former ranges under the new lease, too. Lessees in rows, and lessees of an earlier
+ * root, are not known by name. So the result is the lowest begin of all lessees that it may be.
  */
 static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h, uint64_t lo_ms)
 {
@@ -298,7 +298,7 @@ static struct lessees count_live (const struct watermark *w, uint64_t at_ms)
 /* --- lessees that do not report ----------------------------------------------------------------------- */
 
 #define NEWEST 4
-#define STEPS 20000 /* of a search; few are needed, as lessees that report are among the last */
+#define STEPS 20000 /* steps of a search; few are needed, because lessees that report are among the last */
 
 /* Lessees that may be left out because of the begin of their ranges, in order of their grants. Those in rows count as
  * groups.
@@ -321,7 +321,7 @@ static void add_silent (const struct watermark *w, struct silent *s, struct less
     s->group[s->count++].low_ms = low_ms;
 }
 
-/* Add the generators whose lessees got their first range last. All other generators must report. */
+/* Add the lessees that got their first range last, NEWEST of them. The lessees of all other generators must report. */
 static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent *s)
 {
     const struct live_lessee *newest[NEWEST] = { NULL };
@@ -355,7 +355,9 @@ static void find_silent (const struct watermark *w, uint64_t at_ms, struct silen
     add_newest (w, at_ms, s);
 }
 
-/* Whether some groups from index 'i' on are exactly the lessees in 'lack'. Lowers '*low_ms' to the lowest of them. */
+/* Whether some groups from index 'i' on are exactly the lessees in 'lack'. If so, lowers '*low_ms' to the lowest begin
+ * of these groups.
+ */
 static bool make_up (struct silent *s, size_t i, struct lessees lack, uint64_t *low_ms)
 {
     if (lack.count == 0)

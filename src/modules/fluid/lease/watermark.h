@@ -3,15 +3,16 @@
 
 /* watermark.h - the time below which no id will be made any longer in the whole instance
  *
- * A lessee is an incarnation of a broker that was granted ranges of a generator. Its position is a time below which it
- * makes no further id; it never decreases. Positions travel up the tree as reports, which contain the lowest position
- * of a set of lessees. A set is described by its size and the sum of its members' hashes, so all reports have the same
- * length. Two sets count as equal if both numbers agree.
+ * A lessee is an incarnation of a broker that was granted ranges of a generator. The position of a lessee is a time
+ * below which the lessee makes no further id. Positions never decrease. Positions travel up the tree in reports. A
+ * report contains the lowest position of a set of lessees. The set is described by its size and the sum of its members'
+ * hashes, so all reports have the same length. Two sets count as equal if both numbers agree.
  *
- * The root knows all lessees. If the reports are of exactly these, their lowest position is the watermark. A silent
- * lessee holds the watermark back until it can no longer use its ranges: a lease and a quarter after the last grant
- * (LEASE_USE_MS ()). A lessee that never reported holds it back no further than the begin of its ranges, because each
- * life of a broker that crashes again and again was granted ranges above all earlier ones.
+ * The root knows all lessees. If the reports are of exactly all lessees, their lowest position is the watermark. A
+ * silent lessee holds the watermark back until the lessee can no longer use its ranges. That is a lease and a quarter
+ * after the last grant (LEASE_USE_MS ()). If a lessee never reported, the watermark still rises to the begin of that
+ * lessee's ranges. So a broker that crashes again and again does not stop the watermark, because each of its lives was
+ * granted ranges above all earlier ones.
  *
  * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
  */
@@ -50,7 +51,7 @@ struct report {
 
 /* All fields except 'keep_us' are zero at the beginning. */
 struct reports {
-    uint64_t keep_us;           /* a child that is silent for so long is left out: its subtree may report elsewhere */
+    uint64_t keep_us; /* a child that is silent for this long is left out, because its subtree may report elsewhere */
     struct report_entry *entry; /* in order of 'rank' and 'from'; for free () */
     size_t count, size;
 };
@@ -69,17 +70,19 @@ struct watermark;
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms);
 
-/* A range was granted. / The incarnation will never use its generator again: the watermark no longer waits for it,
- * except for its borrowers.
+/* watermark_given () reports that a range was granted. watermark_back () reports that an incarnation will never use its
+ * generator again. The watermark no longer waits for that incarnation, but it waits for the incarnation's borrowers.
  */
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);
 void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back);
 
-/* The root's clock stepped forward by 'us', which did not pass: lessees may use their ranges as long as before. */
+/* Report that the root's clock stepped forward by 'us', a time that did not pass. Lessees may use their ranges for as
+ * long as without the step.
+ */
 void watermark_stepped (struct watermark *w, uint64_t us);
 
-/* The watermark, by all reports. It never decreases, and is never above 'horizon_ms', the durable horizon. No range
- * that is granted afterwards may begin below it (lease_raise ()).
+/* Raise the watermark as far as all reports allow, and return it. It never decreases, and is never above 'horizon_ms',
+ * the durable horizon. No range that is granted afterwards may begin below it (lease_raise ()).
  */
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all);
 
