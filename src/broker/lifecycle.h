@@ -8,7 +8,7 @@
  *
  * Brokers start from the root: a broker runs after its parent. Brokers stop from the leaves: cleanup lasts until all
  * children have left and the command has ended, shutdown until the parent has released the broker. The time limit of
- * cleanup is broker.shutdown-timeout, that of shutdown half of it.
+ * cleanup is broker.shutdown-timeout; the time limit of shutdown is half of broker.shutdown-timeout.
  */
 #ifndef BROKER_LIFECYCLE_H
 #define BROKER_LIFECYCLE_H

@@ -428,8 +428,8 @@ static int open_signals (void)
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Raise the soft limit of descriptors to the hard limit, because each connection needs a descriptor, even one without a
- * key. Stores the old limit in '*files'.
+/* Raise the soft limit of descriptors to the hard limit, because each connection needs a descriptor, even a connection
+ * without a key. Stores the old limit in '*files'.
  */
 static void raise_files (uint64_t *files)
 {

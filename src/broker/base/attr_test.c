@@ -40,7 +40,7 @@ static void test_define (void)
 static void test_check (void)
 {
     static const struct {
-        const char *name, *value, *text; /* 'text' NULL: the value is accepted; else a part of the error text */
+        const char *name, *value, *text; /* 'text' is a part of the error text; NULL: the value is accepted */
     } cases[] = {
         { "a", "", NULL },
         { "a.b-c_9", "caf\xc3\xa9 = \"x\"", NULL },

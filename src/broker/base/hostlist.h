@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hostlist.h - the host of each rank, in order, stored as runs of names: node1 to node9000 need the memory of one name
+/* hostlist.h - the host of each rank, in order, stored as runs of names: for node1 to node9000 only one name is stored
  *
  * A run is either the same name repeated, or a sequence of names that end in consecutive numbers. If these numbers are
  * padded with zeros, all have the same width.

@@ -50,9 +50,9 @@ int cluster_define (struct attrs *attrs, idt_error_t *errp)
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-/* Find the port in the entry of a host: "8060" in "n7:8060" or "[::1]:8060"; NULL if it has none, like "n7", "[::1]"
- * and "::1". The part before the port is copied to 'host', without brackets; an IPv6 address is converted to its
- * canonical form.
+/* Find the port in the entry of a host: "8060" in "n7:8060" or "[::1]:8060"; NULL if the entry has no port, like "n7",
+ * "[::1]" and "::1". The part before the port is copied to 'host', without brackets; an IPv6 address is converted to
+ * its canonical form.
  */
 static const char *split_host (const char *name, char host[HOSTLIST_NAME_MAX + 1])
 {

@@ -44,7 +44,7 @@ static int get_instance (struct pmi *p, struct boot_self *self, idt_error_t *err
     return 0;
 }
 
-/* Whether all ranks are on one node. PMI_process_mapping is then "(vector,(0,1,N))". */
+/* Whether all ranks are on one node, because PMI_process_mapping is "(vector,(0,1,N))". */
 static bool is_one_host (struct pmi *p)
 {
     char text[CARD_TEXT];

@@ -29,7 +29,7 @@
 #include "broker/base/uuid_key.h"
 
 #define MAX_ASKS 16384       /* largest number of requests that wait for one module */
-#define MAX_BYTES (16 << 20) /* largest number of bytes of memory for these requests */
+#define MAX_BYTES (16 << 20) /* largest number of bytes of memory for requests that wait for one module */
 #define QUANTUM 4096         /* bytes of requests that are served in a requester's turn */
 #define ASK_OVERHEAD 256     /* bytes of memory for a request beside the encoded message */
 
@@ -64,7 +64,8 @@ static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
 }
 
 /* Queue a request under its requester. Disconnect messages are accepted even at a limit, because modules hold data for
- * requesters. There are few of them, because each follows an accepted request of the same requester (router.c).
+ * requesters. There are few disconnect messages, because each follows an accepted request of the same requester
+ * (router.c).
  */
 static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {

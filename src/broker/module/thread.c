@@ -325,7 +325,7 @@ static bool hear_out (struct module *m)
 }
 
 /* Leave a module behind that does not end. The thread may still use the module, but not the broker. If the module is in
- * the shared thread, it is freed when it has ended. If it has a thread of its own, it is never freed.
+ * the shared thread, it is freed when it has ended. If the module has a thread of its own, the module is never freed.
  */
 static void leave_behind (struct module *m)
 {

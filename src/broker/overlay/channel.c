@@ -210,7 +210,7 @@ static size_t count_all (const struct channel *ch, enum link_class c)
     return count_waiting (ch, c) + (ch->out[c].msg != NULL);
 }
 
-/* Take the next message of a class from its queue.  Returns whether there was one. */
+/* Take the next message of a class from its queue.  Returns whether there was a message. */
 static bool take_next (struct channel *ch, enum link_class c)
 {
     struct piece *p = &ch->out[c];

@@ -5,8 +5,8 @@
  *
  * A broker that sends hello must have our topology and our size.  The broker must be below us, and must have connected
  * with the key of its rank.  The broker must run our major version, and must not belong to another instance.  No other
- * broker may serve the same rank.  A child joins immediately, or when this broker begins to accept children.  Adopted
- * descendants join some in each turn.
+ * broker may serve the same rank.  A child joins immediately, or when this broker begins to accept children.  Of the
+ * adopted descendants, some join in each turn.
  */
 #include "config.h"
 

@@ -174,8 +174,8 @@ void children_heartbeat (struct children *down, bool was_asleep);
 /* Remove silent children.  Returns whether the check is complete, because all that the children sent was read. */
 bool children_check_silence (struct children *down);
 
-/* Remove children whose channel is broken or that said goodbye, and adopt some waiting descendants.  Returns whether it
- * must be called again.
+/* Remove children whose channel is broken or that said goodbye, and adopt some waiting descendants.  Returns whether
+ * children_turn () must be called again.
  */
 bool children_turn (struct children *down);
 

@@ -166,8 +166,7 @@ void overlay_event_position (struct overlay *ov);
 
 uint32_t overlay_children_online (const struct overlay *ov);
 bool overlay_has_parent (const struct overlay *ov);
-bool overlay_is_leaving (
-    const struct overlay *ov); /* this broker said goodbye, and the parent has not released it yet */
+bool overlay_is_leaving (const struct overlay *ov); /* this broker said goodbye, but is not released yet */
 
 /* Carry the clock of a module on hellos and heartbeats.  'ops' NULL: no longer carry it.  Returns 0, or -1 with errno
  * EEXIST: a clock is attached already.

@@ -69,7 +69,7 @@ struct world {
     char public_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     char secret_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     struct node parent, child, grand; /* ranks 0, 1, 3 */
-    struct node rival;                /* also serves rank 3 */
+    struct node rival;                /* another broker that serves rank 3 */
     struct bizcard ancestors[2];      /* ancestors of the grandchild; the child has only the second one */
     const char *timeout;
     enum wire_kind kind;
@@ -338,7 +338,7 @@ static void world_init (struct world *w, const char *timeout)
     world_init_tree (w, timeout, SIZE);
 }
 
-/* Make two brokers that are linked by wires of the kind 'kind'. */
+/* Make two brokers that are linked by wires of this kind. */
 static void world_init_kind (struct world *w, const char *timeout, enum wire_kind kind)
 {
     world_init_at (w, timeout, SIZE, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
@@ -675,7 +675,7 @@ static void test_join (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The last messages of a child are handled before it is removed, unless this takes too long. */
+/* The last messages of a child are handled before the child is removed, unless handling them takes too long. */
 static void test_last_words (bool heard_at_last)
 {
     struct world w;
@@ -1445,7 +1445,9 @@ static void hang_up (const struct node *n)
     requester->hang_up (requester->arg);
 }
 
-/* A broker has no memory for a response.  It ends the link, so that the requester above or below it gets an error. */
+/* If a broker has no memory for a response, the broker ends the link, so that the requester at the other end gets an
+ * error.
+ */
 static void test_hung_up (enum wire_kind kind)
 {
     struct world w;

@@ -155,7 +155,9 @@ static void identify (const struct wire *w, const struct msg_zmq_from *zmq, stru
         from->rank = TOPO_NONE;
 }
 
-/* Called when all messages were read: report the next end of an inproc connection.  Returns whether there was one. */
+/* Called when all messages were read: report the next end of an inproc connection.  Returns whether an end was
+ * reported.
+ */
 static bool report_end (struct wire *w)
 {
     struct inside_item item;
