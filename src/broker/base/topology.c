@@ -126,8 +126,7 @@ static int read_binomial (struct topo *t, const char *arg, idt_error_t *errp)
     if (arg)
         return errsetf (errp, EINVAL, "nothing may follow 'binomial'");
     snprintf (t->name, sizeof (t->name), "binomial");
-    t->deepest = (uint32_t)(1ULL << log2_floor (t->size))
-                 - 1; /* the highest rank below the size whose bits are all 1 */
+    t->deepest = (uint32_t)(1ULL << log2_floor (t->size)) - 1; /* highest rank with only 1 bits */
     return 0;
 }
 

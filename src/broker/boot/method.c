@@ -103,8 +103,7 @@ void card_host (char host[CARD_HOST], const char *name)
 int card_encode (char text[CARD_TEXT], const struct bizcard *card, idt_error_t *errp)
 {
     static const char others[] = ",;=\"'\\";
-    size_t n = 0,
-           size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* without the space for the other fields */
+    size_t n = 0, size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* for endpoint and host */
 
     n += escape (text, size, card->endpoint, others);
     if (n + 1 < size)

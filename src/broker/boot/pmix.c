@@ -161,8 +161,7 @@ static pmix_status_t get_card_fn (struct pmix *p)
     pmix_info_t immediate = { .key = PMIX_IMMEDIATE, .value = { .type = PMIX_BOOL, .data.flag = true } };
     pmix_status_t status = p->Get (&p->of, p->key, &immediate, 1, &p->value);
 
-    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND
-                                      : status; /* PMIX_IMMEDIATE does not keep PMIx 5 from waiting */
+    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND : status; /* with PMIX_IMMEDIATE, PMIx 5 still waits */
 }
 
 static pmix_status_t put_fn (struct pmix *p)

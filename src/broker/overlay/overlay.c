@@ -98,9 +98,7 @@ static void retry_later (struct overlay *ov)
 static json_t *describe_health (struct overlay *ov)
 {
     const struct quorum *q = ov->conf.quorum;
-    bool some = q
-                && q->need
-                       < q->size; /* a quorum below the size is set; Flux's answer has neither "joined" nor "quorum" */
+    bool some = q && q->need < q->size; /* without a quorum, the same members as Flux's answer */
 
     return json_pack ("{s:I s:s s:f s:o* s:o* s:o}", "rank", (json_int_t)ov->conf.rank, "status",
                       health_name (ov->health), "duration", link_now () - ov->since, "joined",

@@ -363,8 +363,7 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                               hb.peer_bound_us });
     event_newest_low (conf->event, hb.stream, hb.seq);
-    if (c->keys_us > 0
-        && hb.sent_us > c->keys_us) { /* our messages arrive in order, so the keys arrived before this heartbeat */
+    if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* messages arrive in order, so the keys arrived, too */
         keyring_arrived (c->up->ov->keys);
         c->keys_us = 0;
     }

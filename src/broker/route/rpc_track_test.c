@@ -20,12 +20,11 @@ static idt_msg_t *make_request (unsigned requester, uint32_t tag, int flags)
         idt_msg_set_flag (msg, flags);
     idt_msg_route_clear (msg);
     idt_msg_route_push (msg, uuid);
-    idt_msg_route_push (
-        msg, "ffffffff-0000-4000-8000-000000000000"); /* route of the child through which all requests come */
+    idt_msg_route_push (msg, "ffffffff-0000-4000-8000-000000000000"); /* route of 'child' */
     return msg;
 }
 
-static struct rpc_track_party child; /* party of this child */
+static struct rpc_track_party child; /* party through which all requests come */
 
 static int add (struct rpc_track *p, unsigned requester, uint32_t tag, int flags, struct rpc_track_party *to)
 {

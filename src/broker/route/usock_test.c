@@ -571,8 +571,7 @@ static void test_garbage (void)
             "a connection is closed if its frame is damaged: %s", damages[i].what);
         end_close (&e, &s);
     }
-    for (int i = 0; i < 8;
-         i++) { /* the type is in the header, which ends 20 bytes from the end, after magic and version */
+    for (int i = 0; i < 8; i++) { /* the last 20 bytes are the header: magic, version, type */
         static const unsigned char types[] = { 0, 3, 5, 7, 8, 15, 16, 255 };
 
         end_open (&e, &s);
