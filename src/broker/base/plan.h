@@ -32,8 +32,7 @@ void plan_destroy (struct plan *p); /* NULL is fine */
 uint32_t plan_processes (const struct plan *p);               /* processes in use; each hosts at least one rank */
 uint32_t plan_process (const struct plan *p, uint32_t rank);  /* the process that hosts the rank */
 uint32_t plan_count (const struct plan *p, uint32_t process); /* ranks of the process, at least 1 */
-uint32_t plan_rank (const struct plan *p, uint32_t process,
-                    uint32_t i); /* rank number 'i' (below plan_count ()) of the process, ascending */
+uint32_t plan_rank (const struct plan *p, uint32_t process, uint32_t i); /* number 'i' < plan_count (), ascending */
 
 /* Whether other processes must know a rank, because its parent or one of its descendants is in another process. */
 bool plan_is_known (const struct plan *p, uint32_t rank);

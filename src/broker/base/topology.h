@@ -65,9 +65,8 @@ void topo_destroy (struct topo *t);
 
 uint32_t topo_parent (const struct topo *t, uint32_t rank); /* TOPO_NONE for the root */
 uint32_t topo_child_count (const struct topo *t, uint32_t rank);
-uint32_t topo_child (const struct topo *t, uint32_t rank,
-                     uint32_t i); /* child number 'i' (below topo_child_count ()), in ascending order */
-uint32_t topo_level (const struct topo *t, uint32_t rank); /* 0 for the root */
+uint32_t topo_child (const struct topo *t, uint32_t rank, uint32_t i); /* 'i' < topo_child_count (), ascending */
+uint32_t topo_level (const struct topo *t, uint32_t rank);             /* 0 for the root */
 uint32_t topo_maxlevel (const struct topo *t);
 
 /* Find the child of 'rank' whose subtree contains 'to'; this may be 'to' itself. TOPO_NONE: 'to' is not below 'rank'.

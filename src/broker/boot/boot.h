@@ -85,8 +85,7 @@ bool boot_is_patient (const struct boot_conf *conf);
 struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);
 void boot_destroy (struct boot *b); /* NULL is fine */
 
-uint32_t boot_rank (const struct boot *b,
-                    uint32_t i); /* rank of broker number 'i' (below 'count') of this process, ascending */
+uint32_t boot_rank (const struct boot *b, uint32_t i); /* of a broker here; 'i' < count, ascending */
 const char *boot_method_name (const struct boot *b);
 
 /* Get the key pair of a broker here, in Z85. Returns 0, or -1 with errno set and 'errp' filled. */

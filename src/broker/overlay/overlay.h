@@ -157,8 +157,7 @@ void overlay_goodbye (struct overlay *ov);
  * be published.
  */
 void overlay_event_down (struct overlay *ov);
-int overlay_event_up (struct overlay *ov,
-                      const idt_msg_t *msg); /* 0, or -1 with the errno of channel_send (): EHOSTUNREACH, ... */
+int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* 0, or -1 with errno of channel_send () */
 
 /* Another stream of events begins.  All children continue at our position in this stream, and are notified of it now.
  */

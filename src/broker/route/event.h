@@ -58,15 +58,15 @@ void event_destroy (struct event *ev);
  */
 void event_start_after (struct event *ev, uint64_t seq);
 
-/* Subscribe a peer to topics that begin with 'prefix'.  The peer gets the events that 'user' may see (libmsg/access.h).
- * Returns 0, or -1 with errno
+/* event_subscribe (): subscribe a peer to topics that begin with 'prefix'.  The peer gets the events that 'user' may
+ * see (libmsg/access.h). Returns 0, or -1 with errno
  *   ENOSPC  the peer has EVENT_MAX_SUBSCRIPTIONS, or the user has as many over all peers as QUOTA_SUBSCRIPTIONS allows
  *   EINVAL  'prefix' is longer than any topic
  *   ENOMEM
+ * event_unsubscribe (): end a subscription.  Returns 0, or -1 with errno ENOENT.
  */
 int event_subscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix);
-int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user,
-                       const char *prefix);           /* returns 0, or -1 with errno ENOENT */
+int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix);
 void event_forget (struct event *ev, struct peer *p); /* drop all subscriptions of the peer */
 
 /* At rank 0: number and deliver an event (steals the reference).  Returns the number, or 0 with errno EMSGSIZE (more

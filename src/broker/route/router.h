@@ -94,8 +94,7 @@ struct peer *router_local_sender (struct router *r, const idt_msg_t *msg);
 int router_service_add (struct router *r, const char *name, struct peer *p);
 /* Returns 0, or -1 with errno ENOENT if 'p' has no such service. */
 int router_service_remove (struct router *r, const char *name, struct peer *p);
-struct peer *router_service (struct router *r,
-                             const char *topic); /* the topic up to its first dot is the name; NULL if unknown */
+struct peer *router_service (struct router *r, const char *topic); /* its name ends at the first dot; NULL: unknown */
 
 /* Call 'cb' for each service of a peer. */
 void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg), void *arg);

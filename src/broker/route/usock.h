@@ -57,9 +57,8 @@ struct usock_ops {
     /* A request, response or event from a client (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*gone) (void *arg, struct peer *p); /* the client is removed; called before the router forgets it */
-    void (*ready) (void *arg, struct peer *p,
-                   bool ready); /* the client takes responses from now on, or does not; may be NULL */
-    void (*woke) (void *arg);   /* usock_turn () has work to do; may be NULL */
+    void (*ready) (void *arg, struct peer *p, bool ready); /* takes responses now, or not; may be NULL */
+    void (*woke) (void *arg);                              /* usock_turn () has work to do; may be NULL */
 };
 
 /* The state that the brokers of a process share: sockets, spare descriptors, and limits of the whole process.  'r' is
