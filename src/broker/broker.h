@@ -79,9 +79,9 @@ void broker_join (struct broker *b);
  */
 void broker_pause (struct broker *b, bool paused);
 
-/* The exit code of a stopped broker. If the broker failed, the exit code is an enum broker_exit. If the command ran,
- * the exit code is that of the command. If the command could not be run, the exit code is 127 (not found) or 126. In
- * all other cases the exit code is 0.
+/* The exit code of a stopped broker. If the broker failed, the exit code is an enum broker_exit. If the command ran, it
+ * is the exit code of the command. If the command could not be run, the exit code is 127 (not found) or 126. In all
+ * other cases the exit code is 0.
  */
 int broker_exit_code (const struct broker *b);
 

@@ -56,8 +56,8 @@ json_t *broker_group_reload (struct broker_group *c, idt_error_t *errp);
  */
 uint32_t broker_group_status (const struct broker_group *c, struct broker_status *status);
 
-/* The exit code of the process when all brokers have ended. If rank 0 was here, it is the exit code of rank 0, else
- * that of the first broker that failed, or 0.
+/* The exit code of the process when all brokers have ended. If rank 0 was here, the exit code of rank 0. Otherwise the
+ * exit code of the first broker that failed, or 0.
  */
 int broker_group_exit_code (const struct broker_group *c);
 

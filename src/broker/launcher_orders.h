@@ -5,7 +5,7 @@
  *
  * They use the connection of PMI, which is free after boot, and lines in the form of PMI. The process sends:
  *     cmd=idtree_ready                          it accepts orders
- *     cmd=idtree_rank rank=R state=S status=N   S: up, stopped, going, down; N for down: a status like that of wait ()
+ *     cmd=idtree_rank rank=R state=S status=N   S: up, stopped, going, down; N for down: a status as wait () returns it
  * The launcher sends no answers, but may send at any time:
  *     cmd=idtree_order rank=R order=O signal=N  O: run, kill, stop, cont, end; end: stop as after signal N
  *

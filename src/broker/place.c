@@ -101,8 +101,8 @@ static bool find_address (const struct ifaddrs *list, int family, char address[R
     return false;
 }
 
-/* The port of an endpoint that means all addresses of the host, in the usual notations and in that of libzmq. NULL: the
- * endpoint has a single address.
+/* The port of an endpoint that means all addresses of the host, in the usual notations and in the notation of libzmq.
+ * NULL: the endpoint has a single address.
  */
 static const char *wildcard_port (const char *endpoint)
 {

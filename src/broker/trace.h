@@ -32,8 +32,8 @@
  * A client with a window reports the bytes that it has read: broker.trace-more {"id": i, "bytes": i}. Lines that do not
  * fit into the window are lost. Before the next line, or after broker.trace-more, that client gets {"timestamp": f,
  * "lost": n} with the number of lost lines. A client without a window (Flux's clients) may get TRACE_WINDOW bytes of
- * lines, counted anew after each turn of the broker in which no message is left waiting. Its lost lines are not
- * reported.
+ * lines. The count begins again after each turn of the broker in which no message is left waiting. Its lost lines are
+ * not reported.
  *
  * Errors: EPROTO, ENOSPC (TRACE_MAX streams).
  */

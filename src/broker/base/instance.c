@@ -60,9 +60,9 @@ static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_
 
 /* --- the folder -------------------------------------------------------------------------------------- */
 
-/* Read the state. If there is none, but stores of an earlier version, which wrote no state file, make a state for these
- * stores. Returns 1; 0 if the folder holds neither (then '*s' is a new state, not stored yet); or -1 with errno set and
- * 'errp' filled.
+/* Read the state. If the folder has no state, but has stores of an earlier version, which wrote no state file, make a
+ * state for these stores. Returns 1; 0 if the folder holds neither (then '*s' is a new state, not stored yet); or -1
+ * with errno set and 'errp' filled.
  */
 static int read_or_adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {

@@ -54,7 +54,7 @@ void log_tell_left_out (struct log *log, double now);
 typedef bool (*log_forward_f) (const char *line, void *arg);
 void log_set_forward (struct log *log, log_forward_f cb, void *arg);
 
-/* Set whether a user reads the stderr of this broker itself, not only that of rank 0. */
+/* Set whether a user reads the stderr of this broker itself, not only the stderr of rank 0. */
 void log_set_readers (struct log *log, bool has_readers);
 
 /* Serve log.append, log.dmesg, log.clear, log.disconnect and log.stats-get on the broker's own handle. */

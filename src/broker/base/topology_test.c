@@ -168,8 +168,8 @@ static bool way_agrees (const struct topo *t, uint32_t rank, uint32_t to)
     return next != TOPO_NONE && topo_parent (t, next) == rank && is_above (t, next, to);
 }
 
-/* Whether the children of a rank are exactly the ranks whose parent it is, in order, and its level is one more than
- * that of its parent.
+/* Whether the children of a rank are exactly the ranks whose parent it is, in order, and its level is one more than the
+ * level of its parent.
  */
 static bool rank_agrees (const struct topo *t, uint32_t rank, uint32_t *maxlevel)
 {

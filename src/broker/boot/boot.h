@@ -117,9 +117,10 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
  */
 int boot_exchange (struct boot *b, idt_error_t *errp);
 
-/* After boot_exchange (): the bizcards that a broker here needs. boot_ancestors () returns those of its ancestors, from
- * the parent to the root (borrowed from 'b'; boot_reload () changes them). boot_children () returns those of its
- * children in order of rank (the caller frees them). Both return NULL with errno ENOMEM and 'errp' filled.
+/* After boot_exchange (): the bizcards that a broker here needs. boot_ancestors () returns the bizcards of its
+ * ancestors, from the parent to the root (borrowed from 'b'; boot_reload () changes them). boot_children () returns the
+ * bizcards of its children in order of rank (the caller frees them). Both return NULL with errno ENOMEM and 'errp'
+ * filled.
  */
 const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp);
 struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp);

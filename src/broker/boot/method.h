@@ -22,7 +22,7 @@
 /* Time limit for notifying the launcher; the broker is blocked meanwhile. */
 #define BOOT_READY_MS 10000
 
-/* What 'create' finds out about this process. */
+/* The data that 'create' finds out about this process. */
 struct boot_self {
     uint32_t size;      /* brokers of the instance: 1 to BOOT_SIZE_MAX */
     uint32_t processes; /* largest number of processes that struct plan may use */

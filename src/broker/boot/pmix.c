@@ -192,7 +192,7 @@ static pmix_status_t abort_fn (struct pmix *p)
 /* --- the library ------------------------------------------------------------------------------------ */
 
 /* Load libpmix. libpmix uses libevent. libev, which is already loaded, exports functions of the same names as libevent.
- * With RTLD_DEEPBIND libpmix finds those of libevent first.
+ * With RTLD_DEEPBIND libpmix finds the functions of libevent first.
  */
 static int load (struct pmix *p, idt_error_t *errp)
 {

@@ -16,7 +16,7 @@
 #define SLURM_CURE "srun --mpi=pmi2 or srun --mpi=pmix"
 #define PMIX_CURE "mpirun of Open MPI, prterun or srun --mpi=pmix"
 
-/* What the value of a variable means. */
+/* The meaning of the value of a variable. */
 enum kind {
     TASKS,     /* number of all tasks */
     ALLOCATED, /* number of tasks that fit into the allocation; a launcher in it may start more than 1 */
@@ -53,7 +53,7 @@ static const struct {
     { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh, if tasks connect to a port */
     { "PMI_PORT", HYDRA_CURE, TASK },
     { "PMI_RANK", PMI_CURE, RANK },
-    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* this variable and those that follow: Cray */
+    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* this variable and the next ones: Cray */
     { "PMI_LOCAL_RANK", PMI_CURE, RANK },
     { "PMI_CONTROL_PORT", PMI_CURE, TASK },
     { "PMI_SHARED_SECRET", PMI_CURE, TASK },
@@ -127,7 +127,7 @@ static bool has_name (const char *entry, const char *name)
     return strncmp (entry, name, len) == 0 && (name[len] == '*' || entry[len] == '=');
 }
 
-/* The entry with this name; NULL: there is none. */
+/* The entry with this name; NULL: no entry has it. */
 static const char *find (char *const *env, const char *name)
 {
     for (; *env; env++)

@@ -9,8 +9,9 @@
  * Modules take turns of one message each. The messages of a module have this order. First come the messages that the
  * module sent. Then come responses and events for the module, whose number is not limited (except events for a module
  * in a thread: MAILBOX_LIMIT). Last come requests for the module. Requesters take turns, and all connections of a user
- * share one turn, except those of the owner (drr_queue.h). The number of waiting requests of a module is limited, and a
- * requester may hold at most as many slots as are free. A request above a limit fails with EXFULL.
+ * share one turn, but each connection of the owner has its own turn (drr_queue.h). The number of waiting requests of a
+ * module is limited, and a requester may hold at most as many slots as are free. A request above a limit fails with
+ * EXFULL.
  *
  * A module in a thread has at most MODULE_MAX_INSIDE requests in its mailbox at a time. So if the module waits for a
  * response in its handler, it still finds the response.
@@ -123,8 +124,8 @@ void modules_requester_ready (struct modules *ms, const char *uuid, bool ready)
         set_ready (ms->builtin, uuid, ready);
 }
 
-/* Set the sender. If a message of a module names no user, its user is the instance owner. If it has no roles, it has
- * those of the owner on this host, and if it is a request also the role of a broker.
+/* Set the sender. If a message of a module names no user, its user is the instance owner. If a message has no roles, it
+ * gets the roles of the owner on this host, and a request also gets the role of a broker.
  */
 static void stamp (const struct modules *ms, idt_msg_t *msg)
 {

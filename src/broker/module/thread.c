@@ -8,8 +8,8 @@
  * The thread owns the handle from its start until then.
  *
  * In the shared thread a module gets the order to begin, and then messages, through 'in'. The thread serves the modules
- * in turn, one message each. Messages of a module, and the report that it has ended, go through 'out', like those of a
- * module with a thread of its own.
+ * in turn, one message each. Messages of a module, and the report that it has ended, go through 'out', as for a module
+ * with a thread of its own.
  */
 #include "config.h"
 

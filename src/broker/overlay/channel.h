@@ -53,7 +53,7 @@ struct channel_ops {
      */
     const idt_msg_t *(*event) (void *arg);
     void (*event_sent) (void *arg);
-    /* The channel became broken.  The callback must not act on this at once, but later.  May be NULL. */
+    /* The channel became broken.  The callback must not act on this immediately, but later.  May be NULL. */
     void (*broken) (void *arg);
 };
 
@@ -131,8 +131,8 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
                   uint32_t window_messages);
 void channel_fini (struct channel *ch);
 
-/* The link is connected: begin with empty queues.  'version' is that of the other side: from CHANNEL_CREDITS on the
- * other side knows credit and parts, from CHANNEL_WHOLE on it takes a message in one frame.
+/* The link is connected: begin with empty queues.  'version' is the version of the other side: from CHANNEL_CREDITS on
+ * the other side knows credit and parts, from CHANNEL_WHOLE on it takes a message in one frame.
  */
 #define CHANNEL_CREDITS 1
 #define CHANNEL_WHOLE 2

@@ -217,7 +217,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
 
     if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
         return false;
-    if (conf->rank > 0 && !ours->told) /* what we remember may be wrong; our parent corrects it */
+    if (conf->rank > 0 && !ours->told) /* our memory may be wrong; our parent corrects it */
         return false;
     errprintf (&why,
                "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): one of them has the wrong statedir",

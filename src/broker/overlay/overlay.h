@@ -33,7 +33,7 @@ struct overlay;
 
 #define OVERLAY_KEY_TEXT 41 /* bytes of a CURVE key in Z85 with its NUL */
 
-/* What other brokers need to connect to a broker and to accept it. */
+/* The data that other brokers need to connect to a broker and to accept it. */
 struct bizcard {
     uint32_t rank;
     char endpoint[256];
@@ -110,7 +110,8 @@ void overlay_destroy (struct overlay *ov);
 
 /* Listen for children.  Listens inside the process unless tbon.transport is zmq.  Listens at 'endpoint' (tcp://HOST:*
  * takes any port) if children may be in other processes ('others') or tbon.transport is zmq.  Returns 0, or -1 with
- * errno set and 'errp' filled. overlay_endpoint () returns the actual endpoint, or NULL if there is none.
+ * errno set and 'errp' filled. overlay_endpoint () returns the actual endpoint, or NULL if this broker does not listen
+ * at an endpoint.
  */
 int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp);
 
@@ -139,8 +140,8 @@ const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp);
  */
 void overlay_connect (struct overlay *ov);
 
-/* 'accept' true: this broker has joined, so it accepts children from now on, and first those that have waited. 'accept'
- * false: from now on children are refused with ESHUTDOWN.
+/* 'accept' true: this broker has joined, so it accepts children from now on, and first the children that have waited.
+ * 'accept' false: from now on children are refused with ESHUTDOWN.
  */
 void overlay_accept (struct overlay *ov, bool accept);
 

@@ -703,7 +703,9 @@ static void take_item (struct node *n, bool reliable)
     item_free (&item);
 }
 
-/* Break the connection of a node to its parent.  What is on it is lost, and the fetches that were sent over it fail. */
+/* Break the connection of a node to its parent.  Items on this connection are lost, and the fetches that were sent over
+ * it fail.
+ */
 static void disconnect (struct node *n)
 {
     struct chain *c = n->chain;

@@ -208,8 +208,8 @@ void client_flush (struct client *c)
 
 /* --- input ------------------------------------------------------------------------------------- */
 
-/* Set the user and roles of a message to those of its connection.  In a message of the instance owner, another user and
- * other roles stay as given (RFC 3), but the role of a broker is removed.
+/* Set the user and roles of a message to the user and roles of its connection.  In a message of the instance owner,
+ * another user and other roles stay as given (RFC 3), but the role of a broker is removed.
  */
 static void stamp (struct client *c, idt_msg_t *msg)
 {

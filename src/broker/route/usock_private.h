@@ -156,7 +156,7 @@ void client_let_go (struct client *c);
 /* --- usock.c ------------------------------------------------------------------------------------- */
 
 /* Make a connection a client of this rank.  At a limit of clients it returns NULL with errno EMFILE.  Arguments and
- * other errors are those of client_create ().
+ * other errors are the same as for client_create ().
  */
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 

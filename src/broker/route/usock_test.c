@@ -954,7 +954,7 @@ static void test_path (void)
 
     server_init (&s);
     struct usocks *all = s.all;
-    if (!(s.all = usocks_create (s.reactor))) /* a second object, like that of another process */
+    if (!(s.all = usocks_create (s.reactor))) /* a second object, as another process has one */
         bail_out ("no sockets");
     ok (!listen_at (&s, s.path, &err) && errno == EADDRINUSE && strstr (err.text, "another broker"),
         "a socket that another process serves is not taken over");

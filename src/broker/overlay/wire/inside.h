@@ -3,14 +3,14 @@
 
 /* inside.h - lines between brokers of one process, whose messages stay in the process; part of the core
  *
- * A broker that may have children has a port, which is found by the broker's rank.  A child opens a line to the port.
- * A line has two ends.  Each end has a queue of the messages that are on their way to it, and the sender's end sets the
+ * A broker that may have children has a port, which is found by the broker's rank.  A child opens a line to the port. A
+ * line has two ends.  Each end has a queue of the messages that are on their way to it, and the sender's end sets the
  * limit of this queue.
  *
  * 1. The opener of a line states its rank, and this is believed, because only code of this process can call these
  *    functions; messages from other processes arrive elsewhere.  The brokers of a process trust each other: they are
  *    one program of one user.
- * 2. The only callback is 'touched', which must do no more than note that there is input.  A receiver reads messages in
+ * 2. The only callback is 'touched', which may only note that there is input.  A receiver reads messages in
  *    its own turn.
  * 3. If the sender has released a message before it is read, the message is not copied.  Otherwise the receiver gets a
  *    copy, because it changes the message.
