@@ -329,7 +329,7 @@ void document_made (struct document *doc, const idt_msg_t *msg, const struct idc
     document_turn (doc);
 }
 
-/* Fail requests whose time is over, and end pauses. */
+/* Fail requests whose deadline is over, and end pauses. */
 static void take_time (struct document *doc, uint64_t now_ms)
 {
     if (doc->announcing.until_ms <= now_ms)
@@ -363,7 +363,9 @@ void documents_tick (struct compressor *sv)
     }
 }
 
-/* Events were lost, or the path to rank 0 changed: end all pauses, and ask rank 0 for missing ranges. */
+/* Handle event.lost: events were lost, or the path to rank 0 changed. End all pauses, and ask rank 0 for missing
+ * ranges.
+ */
 void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct compressor *sv = arg;
@@ -445,8 +447,8 @@ void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 /* --- which document ----------------------------------------------------------------------------------------- */
 
 /* Find a document by its name. Two documents may have the name, because one of them was renamed: its session was not
- * notified yet, or is broken. In that case the broken one is returned, because the requester may mean that one. The
- * requester gets its error until the broken session is closed.
+ * notified yet, or is broken. In that case the broken one is returned, because the requester may mean that one. Until
+ * the broken session is closed, requesters get the error of that session.
  */
 static struct document *find_name (struct compressor *sv, const char *name)
 {

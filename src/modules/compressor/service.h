@@ -38,7 +38,7 @@ struct compressor_options {
     uint32_t rank;
     uint32_t max_documents;
     uint32_t max_count;   /* the most ids of a request */
-    uint32_t max_waiting; /* the most waiting ranges at a rank, and requests at rank 0 */
+    uint32_t max_waiting; /* the most ranges that wait at a rank, and the most requests that wait at rank 0 */
     uint32_t compact;     /* number of stored ranges after which the form is written again */
     uint64_t timeout_ms;
     struct orderer_limits limits;

@@ -95,7 +95,7 @@ struct flake_config {
     uint32_t rank;
     uint32_t max_partitions; /* ranks from this number on forward requests for sno: 1 ... FLAKE_PARTITIONS */
     uint32_t max_waiting;    /* requests that a queue may hold; one requester may hold as many as are free */
-    uint64_t timeout_us;     /* a request that no rank could serve for so long fails */
+    uint64_t timeout_us;     /* a request fails if no rank could serve it for this long */
     int drift;               /* drift bits of the instance's uids; used at rank 0 only */
     uint32_t fingerprint;    /* node of the uids: configured, or naming_own () */
     const char *node;        /* shown to other ranks in messages; borrowed */

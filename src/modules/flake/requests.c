@@ -9,7 +9,7 @@
 #include "libutil/minmax.h"
 #include "modules/flake/requests.h"
 
-#define QUANTUM 4096 /* what a requester gets in one turn: ids, where each request counts as FLAKE_REQUEST_COST more */
+#define QUANTUM 4096     /* ids that a requester gets in one turn; each request counts as FLAKE_REQUEST_COST ids more */
 #define EXPIRE_US 100000 /* interval at which a request that may wait longer is checked again */
 #define RETRY_US 50000   /* pause before batches are sent again after a broken connection */
 
@@ -117,8 +117,8 @@ bool requests_forward (struct requests *r, uint64_t now_us, struct scheme_queue 
     return true;
 }
 
-/* Remove a request that was answered from its batch. If the batch is under way, the request stays in the batch until
- * the batch is answered.
+/* A request was answered: remove it from its batch. If the batch is under way, the request stays in the batch until the
+ * batch is answered.
  */
 static void forget_share (struct requests *r, struct flake_pending *p)
 {

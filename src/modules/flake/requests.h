@@ -35,7 +35,7 @@ struct flake_pending {
     struct batch *batch; /* state UP: its batch */
     uint64_t deadline_us;
     uint32_t got;
-    const struct series *series; /* the series that made the ids it got so far */
+    const struct series *series; /* the series that made the ids that the request has */
     enum { WAITS, CURRENT, UP, AGAIN } state;
 };
 TAILQ_HEAD (pendings, flake_pending);

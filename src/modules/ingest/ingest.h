@@ -107,8 +107,8 @@ void submit_forget (struct submit_checks *k, const idt_msg_t *disconnect);
 
 /* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */
 
-/* job_root_create () returns NULL with errno set and 'errp' filled. If only the store cannot be used, it does not fail:
- * it logs the reason, and all jobs get the verdict FORGOTTEN.
+/* job_root_create () returns NULL with errno set and 'errp' filled. If the store cannot be used, the function does not
+ * fail, but logs the reason, and all jobs get the verdict FORGOTTEN.
  */
 struct job_root *job_root_create (struct ingest *sv, idt_error_t *errp);
 void job_root_destroy (struct job_root *root);

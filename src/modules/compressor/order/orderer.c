@@ -23,7 +23,7 @@
 
 /* A range that is kept. */
 struct order_entry {
-    uint64_t digest; /* of the final space before this range */
+    uint64_t digest; /* digest of the final space before this range */
     struct rewind_step step;
     char text[];
 };

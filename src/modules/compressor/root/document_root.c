@@ -10,8 +10,9 @@
  *
  * A commit that fails is repeated every SERVICE_PAUSE_MS. At the first failure the requests of the group get the
  * reason. Requests that arrive before a commit succeeds get the reason, too. The ranges of the failed group stay
- * ordered in memory, so if one is sent again later, it was ordered before. Documents that the group would have created
- * are not created. A commit that takes longer than half of compressor.timeout counts as failing until it ends.
+ * ordered in memory. If a client sends one of them again later, it counts as ordered before. Documents that the group
+ * would have created are not created. A commit that takes longer than half of compressor.timeout counts as failing
+ * until it ends.
  *
  * If the store cannot be used at all, there are no documents, and requests get the reason. The broker is not affected.
  */

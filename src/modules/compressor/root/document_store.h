@@ -59,8 +59,8 @@ struct document_store_reader {
 struct document_store *document_store_open (const char *dir, const char *holder,
                                             const struct document_store_reader *reader, void *arg, idt_error_t *errp);
 
-/* When the copy was made that was opened, in Unix seconds, or 0. It is not 0 if the file is a copy that idtree state
- * backup made, and was opened for the first time. In that case each document has got a new UUID.
+/* Returns 0, unless the file is a copy that idtree state backup made, and was opened for the first time. For such a
+ * copy it returns when the copy was made, in Unix seconds, and each document has got a new UUID.
  */
 int64_t document_store_copied (const struct document_store *st);
 

@@ -23,7 +23,7 @@
 #define TURN_BYTES ((size_t)1 << 20)
 #define QUANTUM 65536
 #define KEPT_MAX ((size_t)128 << 20) /* the most bytes of kept forms */
-#define KEPT_IDLE_MS 2000            /* a form that was not requested for so long is dropped if others need space */
+#define KEPT_IDLE_MS 2000            /* a form that was not requested for this long is dropped if others need space */
 #define SMALL_COST 256
 #define LIST_KEY 0 /* the key of lists in the turns; documents use their ids, from 1 on */
 

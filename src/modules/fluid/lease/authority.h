@@ -22,7 +22,7 @@
  *   neither done nor failed: nothing is called, and the horizon stays where it was.
  * - A process that has lost the role uses at most what is stored for it. It calls authority_destroy () without
  *   authority_close (), and starts with a new table if it takes the role again.
- * - A process that hands the role over in order stores what authority_close () returns, as at a clean stop.
+ * - A process that hands the role over as planned stores what authority_close () returns, as at a clean stop.
  */
 #ifndef FLUID_AUTHORITY_H
 #define FLUID_AUTHORITY_H
@@ -162,7 +162,7 @@ struct foreign_lease {
 struct authority_status {
     int64_t epoch_ms;
     uint64_t horizon_ms;
-    int64_t ahead_us; /* how far its time, or the time at which it begins, is ahead of the wall clock */
+    int64_t ahead_us; /* how far the authority's time, or the time at which it begins, is ahead of the wall clock */
     enum authority_store store;
     bool fenced_by_foreign; /* a broker has leases of another root; 'foreign' has details */
     struct foreign_lease foreign;

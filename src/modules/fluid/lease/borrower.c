@@ -126,7 +126,7 @@ static uint64_t first_pause_us (const struct borrower *b)
     return min_u64 (FIRST_PAUSE_US, b->term_ms * 125);
 }
 
-/* Set the time to repeat a request that was sent now. */
+/* Set the time at which the request that is sent now will be repeated. */
 static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
 {
     b->backoff_us = first ? first_pause_us (b)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* How long a range may be used after the range was first requested, measured with the requester's CLOCK_BOOTTIME. The
- * watermark relies on this limit (watermark.h). A range ends a lease after it was granted, so the quarter of a lease
+ * watermark relies on this limit (watermark.h). A range ends a lease after it was granted, so a quarter of a lease
  * remains for clocks that are behind, and for answers that are late.
  */
 #define LEASE_USE_MS(lease_ms) ((lease_ms) + (lease_ms) / 4)
@@ -198,8 +198,8 @@ struct area {
  * 'left_ms' more.
  *
  * The request is also a promise about all subleases that the broker got for requests with lower numbers, from any
- * lender. The broker has used nothing of them from 'end_ms' on, and never will. It will accept no answer to those
- * requests.
+ * lender. The broker has used nothing of these subleases from 'end_ms' on, and never will. It will accept no answer to
+ * those requests.
  */
 struct share_want {
     uint32_t rank;

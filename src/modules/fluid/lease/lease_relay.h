@@ -57,9 +57,10 @@ void lease_relay_fini (struct lease_relay *r); /* does not answer requests: call
 /* The least time between two combined requests. */
 uint64_t lease_relay_pace_us (const struct lease_relay *r);
 
-/* Accept a child's request. It waits up to a twelfth of a lease for other requests. If 'now_ms' (instance time, 0:
- * unknown) is within a third of a lease of the end of one sender's lease, it waits only for the pace. Returns 0. If the
- * request is not accepted, the function returns -1 with errno ENOMEM or ENOBUFS, and the request is not answered here.
+/* Accept a child's request. The request waits up to a twelfth of a lease for other requests. If 'now_ms' (instance
+ * time, 0: unknown) is within a third of a lease of the end of one sender's lease, the request waits only for the pace.
+ * Returns 0. If the request is not accepted, the function returns -1 with errno ENOMEM or ENOBUFS, and the request is
+ * not answered here.
  */
 int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, void *cookie,
                      const struct lease_request *req);

@@ -97,9 +97,9 @@ static uint64_t pause_us (const struct lessee *h)
     return h->lease_ms * 1000 / 12;
 }
 
-/* Set the time to repeat a request that was sent now. With a lease there is time for ancestors to combine requests.
- * Without a lease, a repetition does not make the request under way faster, and all ancestors would have to relay the
- * repetition, too.
+/* Set the time at which the request that is sent now will be repeated. With a lease there is time for ancestors to
+ * combine requests. Without a lease, a repetition does not make the request under way faster, and all ancestors would
+ * have to relay the repetition, too.
  */
 static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {

@@ -163,7 +163,7 @@ struct watermark {
     uint64_t lease_ms;
     uint64_t told_ms;
     uint64_t begin_ms;                 /* the time when the root started */
-    uint64_t stepped_us;               /* sum of the steps of its clock since */
+    uint64_t stepped_us;               /* sum of the steps of the root's clock since then */
     uint64_t settled_ms;               /* no range of an earlier root is in use from then on */
     struct live_lessee recent[RECENT]; /* in order of their replacement */
     size_t nrecent;

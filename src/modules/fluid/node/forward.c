@@ -28,7 +28,7 @@
 #define LAST_RETRY_US 500000
 #define LEAST_PATIENCE_US \
     100000 /* least wait for an answer; a borrower waits 8 round trips, an owner twice the time to make the ids here */
-#define UP_TURN (16 * WAITING_TURN) /* ids that a client gets in each round trip; so few hardly prolong it */
+#define UP_TURN (16 * WAITING_TURN) /* ids of a client in each round trip; so many ids hardly prolong the round trip */
 
 /* --- up -------------------------------------------------------------------------------------- */
 
@@ -77,7 +77,7 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
     return false;
 }
 
-/* Whether ids of this requester are under way: no other request of it may overtake them. */
+/* Whether ids of this requester are under way. If they are, no other request of the requester may overtake them. */
 static bool is_under_way (const struct requester *a)
 {
     const struct pending *p;

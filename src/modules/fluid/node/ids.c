@@ -28,7 +28,7 @@
  */
 static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *first)
 {
-    if (t_ms < n->cursor_ms) /* 'gen' refuses such a time, but a lane that was not used since does not */
+    if (t_ms < n->cursor_ms) /* 'gen' refuses such a time, but a lane that was not used since then does not */
         return 0;
     int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* rule S_ASIDE */
     if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
@@ -292,7 +292,7 @@ static struct requester *waiting_of (const struct node *n, const struct node_req
     return waiting_requester (&n->waiting, requester_of (req), kind_of (req));
 }
 
-/* Whether a request is served before all that wait. */
+/* Whether a request is served before all waiting requests. */
 static bool is_first (const struct node *n, const struct node_request *req)
 {
     if (n->waiting.length == 0)

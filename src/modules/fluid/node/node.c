@@ -7,8 +7,8 @@
  * possible, by the time and the held range. ids.c handles requests for ids, lease.c handles leases; this file connects
  * them. Each entry point ends in node_tick (), which does everything that has become possible or due.
  *
- * These rules make ids unique. After the rules stands where they are kept. doc/model/README.md explains each rule, and
- * shows which promise breaks without it.
+ * These rules make ids unique. Each entry ends with the place that keeps its rules. doc/model/README.md explains each
+ * rule, and shows which promise breaks without it.
  *
  *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE,
  *   RETURN_INSIDE, STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c

@@ -101,7 +101,7 @@ struct node_config {
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* random UUID of this broker process */
     uint64_t lease_ms;                      /* 12 ms or more */
     uint64_t max_backlog_ms;                /* a client is refused if its ids would take longer than this to make */
-    uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for so long */
+    uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for this long */
     uint32_t max_waiting;                   /* waiting requests; if more would wait, clients are refused */
     uint32_t share;      /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the least size that an idle rank requests */
     uint32_t share_keep; /* sequence numbers of 1024 that are not granted; in proportion if the rank holds fewer */

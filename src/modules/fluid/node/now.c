@@ -65,7 +65,7 @@ void node_make_nothing (struct node *n)
     lanes_set_range (&n->more, 0, 0);
 }
 
-/* An owner rank uses its lease, another rank its sublease. */
+/* An owner rank uses its lease, any other rank its sublease. */
 static bool find_area (const struct node *n, uint64_t now_us, uint64_t now_ms, struct area *area)
 {
     if (!n->owner)
@@ -74,7 +74,7 @@ static bool find_area (const struct node *n, uint64_t now_us, uint64_t now_ms, s
     return lessee_range (&n->lessee, now_us, now_ms, &area->range);
 }
 
-/* Use another area. Its ids begin above all that were answered here, from any source. */
+/* Use another area. Its ids begin above all ids that were answered here, from any source. */
 static void use (struct node *n, const struct area *area)
 {
     node_look_anew (n);

@@ -13,7 +13,7 @@
 #include "modules/fluid/service/wire.h"
 
 #define REQUESTER_SIZE 32 /* "user " and a number */
-#define RUNS_ON_STACK 8   /* an answer of up to so many runs needs no allocation */
+#define RUNS_ON_STACK 8   /* an answer of at most this many runs needs no allocation */
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
@@ -24,8 +24,8 @@ static bool is_broker_request (const idt_msg_t *msg)
     return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
 }
 
-/* The name of the requester that takes turns in the node. If the request is the instance owner's or a child's, it is
- * the connection. Otherwise it is the user, for all of the user's connections.
+/* The name of the requester that takes turns in the node. For a request of the instance owner or of a child it is the
+ * connection. For any other request it is the user, with all of the user's connections.
  */
 static const char *requester_of (const idt_msg_t *msg, uint64_t user, char buf[REQUESTER_SIZE])
 {

@@ -166,7 +166,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     int fd = accept4 (d->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE) { /* stop, because the connection stays pending: a busy loop */
+        if (errno == EMFILE || errno == ENFILE) { /* the connection stays pending: stop, to avoid a busy loop */
             idt_watcher_stop (w);
             d->deaf = true;
         }

@@ -126,9 +126,9 @@ void pack_buf_fini (struct pack_buf *b);
  */
 void pack_batch (struct pack_buf *b, const void **data, size_t *size);
 
-/* Unpack a batch that was received. '*data' and '*size' are then the unpacked batch, which lies in 'b'. If the batch
- * was not packed, '*data' and '*size' stay as they are. A packed batch may have at most JOBWIRE_BATCH_BYTES when it is
- * unpacked. The content of the batch is not checked. Returns 0, or -1 with errno set:
+/* Unpack a batch that was received. If the batch is packed, '*data' and '*size' become the unpacked batch, which lies
+ * in 'b'. Otherwise they stay as they are. A packed batch may have at most JOBWIRE_BATCH_BYTES when it is unpacked. The
+ * content of the batch is not checked. Returns 0, or -1 with errno set:
  *   EPROTO   the packed data is damaged or too large; 'errp' has the reason
  *   ENOMEM   out of memory
  */

@@ -75,7 +75,7 @@ void job_block_drop (struct job_block *b);
 
 /* ENTRY_BATCHES is the most batches that may be out at a time. Several may be out, so that the next ones are on their
  * way while rank 0 stores one. A client may have 1 MiB of unanswered jobs. Batches of ENTRY_BATCH_BYTES divide these
- * jobs, so that each hop can work on another batch. A job that is larger than that has a batch of its own.
+ * jobs, so that each hop can work on another batch. A job that is larger than ENTRY_BATCH_BYTES has a batch of its own.
  */
 #define ENTRY_BATCHES 16
 #define ENTRY_BATCH_BYTES (60u << 10)

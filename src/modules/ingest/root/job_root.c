@@ -31,7 +31,7 @@
 #define WATERMARK_MS 20 /* between two requests for the watermark while consumers wait for it */
 #define FINISH_MS 5000  /* the longest wait for the disk at the end */
 #define SLOW_MS 5000    /* until it is reported that the disk does not answer; at most half of ingest.timeout */
-#define AGAIN_MS 200    /* from failed work to the next try, if no new batch is the next try */
+#define AGAIN_MS 200    /* from failed work to the next try, unless a new batch arrives before */
 
 /* --- storing a batch ------------------------------------------------------------------------------------------- */
 

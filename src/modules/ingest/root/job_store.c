@@ -649,7 +649,8 @@ static int read_rows (struct job_store *st, struct job_store_read *read, uint64_
     return rc;
 }
 
-/* Read a single job. It is found until it is forgotten, but after its acknowledgement without its jobspec. */
+/* Read a single job. A job is found until it is forgotten. After its acknowledgement it is found without its jobspec.
+ */
 static int read_one (struct job_store *st, struct job_store_read *read)
 {
     if (read->upto == 0 || read->upto > INT64_MAX)

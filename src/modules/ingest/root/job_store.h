@@ -53,8 +53,8 @@ struct job_store *job_store_open (const char *dir, const char *holder, struct jo
  *   max_jobs or max_bytes would be exceeded      VERDICT_REFUSED, ENOSPC, naming the limit
  *   otherwise                                    the job is stored: VERDICT_STORED
  * Finally a slice of acknowledged jobs is cleared away and forgotten, oldest first; slices are small, so that no group
- * takes long. The rest is left to later groups. job_store_counts.untidy is set if such a group is needed. It may have
- * no jobs, but needs 'now_s' and 'forget_s'.
+ * takes long. The rest is left to later groups. job_store_counts.untidy is set if such a group is needed. Such a group
+ * may have no jobs, but needs 'now_s' and 'forget_s'.
  */
 struct job_store_group {
     const struct job *job;

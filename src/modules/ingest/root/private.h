@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - what the files of rank 0 share
+/* private.h - shared by the files of rank 0
  *
  *   job_root.c  gives the store one piece of work after another: a batch to store, acknowledgements, reads
  *   notify.c    requests of consumers and other clients, and the answers to them
