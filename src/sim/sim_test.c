@@ -23,25 +23,26 @@ static void test_judge (void)
     sim_check_hold (c, 3, 2, 30, 40);
     sim_check_issue (c, &(struct id_run){ make_id (29, 3, 0), 1024 });
     sim_check_issue (c, &(struct id_run){ make_id (30, 3, 5), 5 });
-    ok (!sim_check_violation (c) && sim_check_ids (c) == 1029, "a correct history has no violation");
+    ok (!sim_check_violation (c) && sim_check_ids (c) == 1029, "the checker accepts a correct history");
     sim_check_close (c, 3, 1, 25);
     sim_check_hold (c, 3, 4, 25, 30);
-    ok (!sim_check_violation (c), "a range that was returned may be held by another life");
+    ok (!sim_check_violation (c), "the checker accepts a range that was returned and is then held by another life");
     sim_check_issue (c, &(struct id_run){ make_id (30, 3, 9), 1 });
-    ok (sim_check_violation (c) != NULL, "a duplicate id is detected: %s", sim_check_violation (c));
+    ok (sim_check_violation (c) != NULL, "the checker detects a duplicate id: %s", sim_check_violation (c));
     sim_check_destroy (c);
 
     c = sim_check_create ();
     sim_check_hold (c, 3, 1, 10, 20);
     sim_check_hold (c, 3, 2, 19, 21);
-    ok (sim_check_violation (c) != NULL, "two lives that hold the same millisecond are detected: %s",
+    ok (sim_check_violation (c) != NULL, "the checker detects two lives that hold the same millisecond: %s",
         sim_check_violation (c));
     sim_check_destroy (c);
 
     c = sim_check_create ();
     sim_check_hold (c, 3, 1, 10, 20);
     sim_check_issue (c, &(struct id_run){ make_id (20, 3, 0), 1 });
-    ok (sim_check_violation (c) != NULL, "an id outside all held ranges is detected: %s", sim_check_violation (c));
+    ok (sim_check_violation (c) != NULL, "the checker detects an id outside all held ranges: %s",
+        sim_check_violation (c));
     sim_check_destroy (c);
 }
 
@@ -73,7 +74,7 @@ static void test_again (void)
     sim_run (&config, &a);
     sim_run (&config, &b);
     ok (a.ids == b.ids && a.events == b.events && a.faults == b.faults && a.answered == b.answered,
-        "a seed plays the same history again");
+        "two runs with the same seed play the same history");
 }
 
 int main (void)

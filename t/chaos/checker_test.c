@@ -92,7 +92,7 @@ static void test_good (void)
     ok (checker_violations (&v) == 0 && v.nexamples == 0, "a history without violations is accepted");
     ok (v.ids == 2049 && v.runs == 3 && v.requests == 5 && v.answered == 3 && v.refused == 1 && v.lost == 1
             && v.watermarks == 1,
-        "events are counted");
+        "the checker counts events");
 }
 
 static void test_duplicates (void)
@@ -104,27 +104,27 @@ static void test_duplicates (void)
     gets (&w, 0, 100, 0, id (1, 0, 0), 100);
     gets (&w, 1, 100, 0, id (1, 0, 99), 10);
     world_judge (&w, &v);
-    ok (v.duplicates == 1 && v.nexamples == 1, "the last id of a run that is issued again is found");
+    ok (v.duplicates == 1 && v.nexamples == 1, "the checker finds the last id of a run that is issued again");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 100);
     gets (&w, 1, 100, 0, id (1, 0, 0), 100);
     world_judge (&w, &v);
-    ok (v.duplicates == 100, "a whole run that is issued again is found");
+    ok (v.duplicates == 100, "the checker finds a whole run that is issued again");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 1000);
     gets (&w, 1, 100, 0, id (1, 0, 10), 1);
     gets (&w, 1, 200, id (1, 0, 10), id (1, 0, 990), 20);
     world_judge (&w, &v);
-    ok (v.duplicates == 11, "runs inside and behind a longer one are compared with it");
+    ok (v.duplicates == 11, "the checker compares runs inside and behind a longer run with it");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 100);
     gets (&w, 1, 100, 0, id (1, 0, 100), 100);
     gets (&w, 1, 200, id (1, 0, 199), id (1, 1, 0), 100);
     world_judge (&w, &v);
-    ok (v.duplicates == 0, "adjacent runs, and equal numbers of another generator, are not duplicates");
+    ok (v.duplicates == 0, "adjacent runs, and equal numbers of another generator, are no duplicates for the checker");
 }
 
 static void test_answers (void)
@@ -135,34 +135,34 @@ static void test_answers (void)
     world_init (&w);
     w.h[0].sent = 1;
     world_judge (&w, &v);
-    ok (v.unanswered == 1, "a request that did not end is found");
+    ok (v.unanswered == 1, "the checker finds a request that did not end");
 
     world_init (&w);
     fails (&w, 0, ETIMEDOUT);
     world_judge (&w, &v);
-    ok (v.unanswered == 1, "a request without an answer is found");
+    ok (v.unanswered == 1, "the checker finds a request without an answer");
 
     world_init (&w);
     w.h[0].twice = 1;
     world_judge (&w, &v);
-    ok (v.unanswered == 1, "a request that ended twice is found");
+    ok (v.unanswered == 1, "the checker finds a request that ended twice");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 10);
     w.h[0].answers[0].count = 11;
     world_judge (&w, &v);
-    ok (v.malformed == 1, "a missing id is found");
+    ok (v.malformed == 1, "the checker finds an answer with one id too few");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 10);
     w.h[0].answers[0].count = 9;
     world_judge (&w, &v);
-    ok (v.malformed == 1, "an additional id is found");
+    ok (v.malformed == 1, "the checker finds an answer with one id too many");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 1000), 25);
     world_judge (&w, &v);
-    ok (v.malformed == 1, "a run beyond its millisecond is found");
+    ok (v.malformed == 1, "the checker finds a run beyond its millisecond");
 }
 
 static void test_order (void)
@@ -173,7 +173,7 @@ static void test_order (void)
     world_init (&w);
     gets (&w, 0, 100, id (2, 0, 5), id (2, 0, 5), 10);
     world_judge (&w, &v);
-    ok (v.disorder == 1, "an id that is not above the client's last one is found");
+    ok (v.disorder == 1, "the checker finds an id that is not above the client's previous one");
 
     for (int beyond = 0; beyond < 2; beyond++) {
         world_init (&w);
@@ -182,8 +182,9 @@ static void test_order (void)
         gets (&w, 0, 100, 0, id (2, 0, 0), 10);
         gets (&w, 1, 610 + beyond, 0, id (1, 1, 0), 10);
         world_judge (&w, &v);
-        ok (v.judged == 2 && v.misordered == (uint64_t)beyond, "a smaller id %s the sum of both bounds is %s",
-            beyond ? "beyond" : "within", beyond ? "found" : "passed");
+        ok (v.judged == 2 && v.misordered == (uint64_t)beyond,
+            "a smaller id that is requested %s the sum of both skew bounds is %s", beyond ? "beyond" : "within",
+            beyond ? "found" : "passed");
     }
 
     for (int late = 0; late < 2; late++) {
@@ -194,8 +195,9 @@ static void test_order (void)
         gets (&w, 0, 100, 0, id (2, 0, 0), 10);
         gets (&w, 1, 1000 + late, 0, id (1, 1, 0), 10);
         world_judge (&w, &v);
-        ok (v.misordered == (uint64_t)late && v.excused == (uint64_t)!late, "%s a new root's first lease it is %s",
-            late ? "after" : "in", late ? "found" : "excused");
+        ok (v.misordered == (uint64_t)late && v.excused == (uint64_t)!late,
+            "a smaller id that is requested %s the time of a new root's first lease is %s", late ? "after" : "in",
+            late ? "found" : "excused");
     }
 }
 
@@ -210,7 +212,7 @@ static void test_bounds (void)
     gets (&w, 0, 100, 0, id (2, 0, 0), 10);
     gets (&w, 1, 5000, 0, id (1, 1, 0), 10);
     world_judge (&w, &v);
-    ok (v.judged == 1 && v.misordered == 0, "without a bound the order is not checked");
+    ok (v.judged == 1 && v.misordered == 0, "without a skew bound of the rank the order of ids is not checked");
 
     world_init (&w);
     tells_bound (&w, 0, 50, 200);
@@ -219,7 +221,7 @@ static void test_bounds (void)
     gets (&w, 0, 100, 0, id (2, 0, 0), 10);
     gets (&w, 1, 650, 0, id (1, 1, 0), 10);
     world_judge (&w, &v);
-    ok (v.misordered == 0, "of the bounds before and after an answer the larger one counts");
+    ok (v.misordered == 0, "of the skew bounds before and after an answer the larger one counts");
 
     for (int same = 0; same < 2; same++) {
         world_init (&w);
@@ -229,9 +231,9 @@ static void test_bounds (void)
         gets (&w, 0, 100, 0, id (2, 0, 0), 10);
         gets (&w, 1, 700, 0, id (1, 1, 0), 10);
         world_judge (&w, &v);
-        ok (v.judged == 1 + (uint64_t)same && v.misordered == (uint64_t)same, "a broker that %s is %s",
+        ok (v.judged == 1 + (uint64_t)same && v.misordered == (uint64_t)same, "the ids of a broker that %s are %s",
             same ? "reported its bound before and after an answer" : "had not reported its bound before",
-            same ? "judged by it" : "not judged by its later report");
+            same ? "checked with that bound" : "not checked with its later report");
     }
 
     for (int own = 0; own < 2; own++) {
@@ -244,8 +246,8 @@ static void test_bounds (void)
         gets (&w, own ? 0 : 2, 100, 0, id (2, 0, 0), 10);
         gets (&w, 1, 650, 0, id (1, 1, 0), 10);
         world_judge (&w, &v);
-        ok (v.judged == 2 && v.misordered == (uint64_t)own, "the bound of a second broker counts %s its own clients",
-            own ? "for none but" : "for");
+        ok (v.judged == 2 && v.misordered == (uint64_t)own,
+            "the skew bound of a second broker of a rank counts %s its own clients", own ? "for none but" : "for");
     }
 }
 
@@ -265,9 +267,7 @@ static void test_lent (void)
         gets (&w, own ? 0 : 2, 650, 0, id (1, 0, 0), 10);
         world_judge (&w, &v);
         ok (v.judged == 2 && v.misordered == (uint64_t)own,
-            "the bound of a rank with a sublease counts %s its own "
-            "clients",
-            own ? "for none but" : "for");
+            "the skew bound of a rank with a sublease counts %s its own clients", own ? "for none but" : "for");
     }
 
     for (int there = 0; there < 2; there++) {
@@ -280,8 +280,9 @@ static void test_lent (void)
         gets (&w, 1, 100, 0, id (2, 1, 0), 10);
         gets (&w, 2, 711, 0, id (1, 0, 0), 10);
         world_judge (&w, &v);
-        ok (v.judged == 1 + (uint64_t)there && v.misordered == (uint64_t)there, "%s the order is checked",
-            there ? "if all bounds are known" : "without its own bound not even");
+        ok (v.judged == 1 + (uint64_t)there && v.misordered == (uint64_t)there,
+            "%s the order of ids of a rank with a sublease is checked",
+            there ? "if all skew bounds are known" : "without the rank's own skew bound not even");
     }
 }
 
@@ -297,7 +298,7 @@ static void test_watermark (void)
     gets (&w, 1, 100, id (4, 1, 9), id (6, 1, 0), 10);
     gets (&w, 1, 200, id (6, 1, 9), id (7, 1, 0), 10);
     world_judge (&w, &v);
-    ok (v.below == 1, "an id below the largest watermark that was reported before the request is found");
+    ok (v.below == 1, "the checker finds an id below the largest watermark that was reported before the request");
 }
 
 static void test_gaps (void)
@@ -313,10 +314,11 @@ static void test_gaps (void)
     gets (&w, 1, 140, 0, id (1, 1, 0), 1);
     gets (&w, 1, 1090, 0, id (2, 1, 0), 1);
     checker_gaps (w.p, 2, NULL, 0, 50, 1200, &all, &one);
-    ok (all.us == 500 && all.at_us == 500, "the longest time without an answer to any client is found");
-    ok (one.us == 950 && one.at_us == 150 && one.rank == 1, "the longest time at one rank is found");
+    ok (all.us == 500 && all.at_us == 500, "the checker finds the longest time without an answer to any client");
+    ok (one.us == 950 && one.at_us == 150 && one.rank == 1,
+        "the checker finds the longest time without an answer at one rank");
     checker_gaps (w.p, 2, &outage, 1, 50, 1200, &all, &one);
-    ok (one.us == 500 && one.rank == 0, "time that an outage explains is not a gap");
+    ok (one.us == 500 && one.rank == 0, "time that an outage explains does not count as time without an answer");
     for (int i = 0; i < CLIENTS; i++)
         history_fini (&w.h[i]);
 }

@@ -90,20 +90,21 @@ int main (void)
 {
     static const char *const lists[] = { "all", "kill", "boot,liar,reload", "liar,all" };
 
-    ok (differences (1, 1) == 0, "a seed makes the same plan each time");
-    ok (differences (1, 2) > STEPS * 9 / 10, "another seed makes another plan");
+    ok (differences (1, 1) == 0, "two plans with the same seed are the same");
+    ok (differences (1, 2) > STEPS * 9 / 10, "two plans with different seeds are different");
     for (uint32_t size = 1; size <= 64; size += 7)
         for (uint32_t fanout = 1; fanout <= 4; fanout += 3)
-            ok (is_within (size, fanout), "with %u ranks, kary:%u, steps use existing ranks", (unsigned)size,
-                (unsigned)fanout);
-    ok (plan_bag (FAULTS_ALL) <= sizeof (((struct plan *)0)->bag), "all faults fit into a bag");
+            ok (is_within (size, fanout), "the steps of a plan for %u ranks, kary:%u, use existing ranks",
+                (unsigned)size, (unsigned)fanout);
+    ok (plan_bag (FAULTS_ALL) <= sizeof (((struct plan *)0)->bag), "the bag of a plan has space for all faults");
     for (size_t i = 0; i < sizeof (lists) / sizeof (lists[0]); i++)
         ok (faults_parse (lists[i]) != 0 && bags_are_whole (faults_parse (lists[i])),
-            "each %zu steps contain each of %s", plan_bag (faults_parse (lists[i])), lists[i]);
-    ok (faults_parse ("kill,cut") == (1U << FAULT_KILL | 1U << FAULT_CUT), "a list contains the named faults");
+            "each %zu steps of a plan contain each of %s", plan_bag (faults_parse (lists[i])), lists[i]);
+    ok (faults_parse ("kill,cut") == (1U << FAULT_KILL | 1U << FAULT_CUT),
+        "a list of faults contains the named faults");
     ok (!faults_parse ("") && !faults_parse ("kill,") && !faults_parse ("kil") && !faults_parse ("kill,,cut")
             && !faults_parse ("alls"),
-        "a list with an unknown fault is refused");
-    ok (kills_subtrees (), "subtrees are killed");
+        "a list of faults with an unknown name is refused");
+    ok (kills_subtrees (), "a plan kills subtrees");
     return done_testing ();
 }

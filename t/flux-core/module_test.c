@@ -199,10 +199,10 @@ static void test_ids (struct broker *b, const char *when)
 
     ok (o && json_unpack (o, "{s:[[s,I]]}", "runs", &text, &count) == 0 && count == 3
             && fluid_parse (text, strlen (text), &first, NULL) == 0 && first > last,
-        "%s it gives ids, above all before", when);
+        "%s the module returns ids, above all ids before", when);
     ok (b->answer && idt_msg_route_count (b->answer) == 3 && strcmp (idt_msg_route_newest (b->answer), BROKER) == 0
             && strcmp (idt_msg_route_oldest (b->answer), CLIENT) == 0 && idt_msg_matchtag (b->answer) == 7,
-        "and the answer goes the way that the request came");
+        "the response of the module goes back the way that the request came");
     last = first + (fluid_t)count - 1;
     json_decref (o);
 }
@@ -211,33 +211,36 @@ static void test_questions (struct broker *b)
 {
     json_t *stats = ask (b, "fluid.stats-get", "{}"), *info = ask (b, "fluid.info", "{}");
 
-    ok (json_integer_value (json_object_get (stats, "ids")) == 3, "its counters are answered");
-    ok (strcmp (json_string_value (json_object_get (info, "state")), "active") == 0, "and its state");
+    ok (json_integer_value (json_object_get (stats, "ids")) == 3, "the module returns its counters");
+    ok (strcmp (json_string_value (json_object_get (info, "state")), "active") == 0, "the module returns its state");
     json_decref (stats);
     json_decref (info);
-    ok (!ask (b, "fluid.lease", "{}") && idt_msg_errnum (b->answer) == EPERM, "what is between brokers is refused");
-    ok (!ask (b, "fluid.nosuch", "{}") && idt_msg_errnum (b->answer) == ENOSYS, "and what there is not");
+    ok (!ask (b, "fluid.lease", "{}") && idt_msg_errnum (b->answer) == EPERM,
+        "the module refuses requests that are for brokers only");
+    ok (!ask (b, "fluid.nosuch", "{}") && idt_msg_errnum (b->answer) == ENOSYS,
+        "the module refuses a request of an unknown method");
     ask_as (b, IDT_ROLE_USER | IDT_ROLE_LOCAL, "idtree-flux.shutdown", "{}");
     wait_until (b->answer) turn (b);
-    ok (idt_msg_errnum (b->answer) != 0, "a guest's request to end it is refused");
+    ok (idt_msg_errnum (b->answer) != 0, "the module refuses a guest's request to end it");
     test_ids (b, "after that");
 }
 
 static void test_refused (struct broker *b, const char *argument, const char *text)
 {
     load (b, argument);
-    ok (!b->running && b->result && b->errnum == EINVAL && strstr (b->said, text), "%s is refused: %s", argument, text);
+    ok (!b->running && b->result && b->errnum == EINVAL && strstr (b->said, text),
+        "the module refuses to start with %s: %s", argument, text);
     unload (b);
 }
 
 static void test_life (struct broker *b)
 {
     load (b, NULL);
-    ok (b->running, "the module is loaded, and says that it runs");
+    ok (b->running, "a loaded module reports that it runs");
     test_ids (b, "then");
     test_questions (b);
     unload_by_request (b);
-    ok (!b->result, "it ends where the owner asks it to");
+    ok (!b->result, "the module ends when the instance owner requests it");
     test_refused (b, "fluid.leese=1s", "there is no such setting");
     test_refused (b, "fluid.horizon=x", "fluid.horizon");
 }
@@ -250,14 +253,14 @@ static void test_ends (struct broker *b)
         bail_out ("pthread_cancel");
     ask_as (b, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, "fluid.info", "{}"); /* a turn of its reactor */
     unload (b);
-    ok (b->result == PTHREAD_CANCELED, "it ends where its thread is canceled");
+    ok (b->result == PTHREAD_CANCELED, "the module ends when its thread is canceled");
     load (b, NULL);
     test_ids (b, "after that");
     b->state = "finalize";
     wait_until (b->monitor) turn (b);
     respond (b, b->monitor, 0, "{}");
     unload (b);
-    ok (!b->result, "it ends where its broker is about to");
+    ok (!b->result, "the module ends when its broker is about to end");
     load (b, NULL);
     test_ids (b, "after that, too,");
     unload_by_request (b);
@@ -269,7 +272,8 @@ static void test_configuration (struct broker *b)
     b->config = json_pack ("{s:{s:{s:i}}}", "idtree", "fluid", "max-generators", 3);
     load (b, NULL);
     json_t *info = ask (b, "fluid.info", "{}");
-    ok (json_integer_value (json_object_get (info, "max_generators")) == 3, "settings may be in Flux's configuration");
+    ok (json_integer_value (json_object_get (info, "max_generators")) == 3,
+        "settings of the module may be in Flux's configuration");
     json_decref (info);
     unload_by_request (b);
 }
@@ -284,8 +288,8 @@ static void test_others (void)
         snprintf (path, sizeof (path), "%s/src/modules/.libs/%s.so", BUILDDIR, names[i]);
         /* What it needs stays loaded: ThreadSanitizer cannot have a library go that it was told of. */
         void *dso = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        ok (dso && dlsym (dso, "idt_mod_main") && !dlsym (dso, "mod_main"), "%s has nothing that Flux would call",
-            names[i]);
+        ok (dso && dlsym (dso, "idt_mod_main") && !dlsym (dso, "mod_main"),
+            "the file %s has no symbol that Flux would call", names[i]);
         if (dso)
             dlclose (dso);
     }

@@ -52,7 +52,7 @@ static void test_right (void)
     };
 
     for (size_t i = 0; i < sizeof (right) / sizeof (right[0]); i++)
-        ok (judge (right[i].records) == 0, "%s: no violation", right[i].what);
+        ok (judge (right[i].records) == 0, "the judge accepts a record without a violation: %s", right[i].what);
 }
 
 static void test_wrong (void)
@@ -81,7 +81,7 @@ static void test_wrong (void)
     };
 
     for (size_t i = 0; i < sizeof (wrong) / sizeof (wrong[0]); i++)
-        ok (judge (wrong[i].records) > 0, "%s: a violation", wrong[i].what);
+        ok (judge (wrong[i].records) > 0, "the judge finds the violation in a record: %s", wrong[i].what);
 }
 
 static void test_many (void)
@@ -93,7 +93,7 @@ static void test_many (void)
         n += (size_t)sprintf (text + n, "sent t.%d\nid t.%d %d\n", i, i, i + 1);
     for (int i = 0; i < 10000; i++)
         n += (size_t)sprintf (text + n, "%cjob %d t.%d", i ? '\n' : '|', i + 1, i);
-    ok (judge (text) == 0, "ten thousand submissions are kept apart");
+    ok (judge (text) == 0, "the judge keeps ten thousand submissions apart");
     free (text);
 }
 

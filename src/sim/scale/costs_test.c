@@ -36,7 +36,7 @@ static void refuses (const char *text, const char *why)
     idt_error_t err = { "" };
     struct costs c;
 
-    ok (read_text (&c, text, &err) < 0 && strstr (err.text, why), "refused: %s", err.text);
+    ok (read_text (&c, text, &err) < 0 && strstr (err.text, why), "a malformed file of costs is refused: %s", err.text);
 }
 
 /* With each doubling of the brokers a time changes by the same amount. Below the smaller of the two measured numbers it
@@ -50,12 +50,14 @@ static void test_growth (void)
     ok (read_text (&c, "{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
             && c.brokers.few == 1000 && c.brokers.many == 4000 && c.cold_us.few == 4 && c.cold_us.many == 8
             && c.inside_heartbeat_us.many == 2 && c.boot_ms == 7,
-        "a growing time has two numbers %s", err.text);
+        "a time that grows with the number of brokers has two numbers %s", err.text);
     ok (costs_with (&c, c.cold_us, 1000) == 4 && costs_with (&c, c.cold_us, 4000) == 8,
-        "with the measured numbers of brokers it is as measured");
-    ok (costs_with (&c, c.cold_us, 2000) == 6, "between them it grows with each doubling");
-    ok (costs_with (&c, c.cold_us, 16000) == 12, "and above them");
-    ok (costs_with (&c, c.cold_us, 10) == 4, "with fewer brokers it is as with 'few'");
+        "for the measured numbers of brokers a growing time is the measured one");
+    ok (costs_with (&c, c.cold_us, 2000) == 6,
+        "between the measured numbers of brokers a growing time changes by the same amount with each doubling");
+    ok (costs_with (&c, c.cold_us, 16000) == 12,
+        "above the measured numbers of brokers a growing time changes by the same amount with each doubling");
+    ok (costs_with (&c, c.cold_us, 10) == 4, "below the smaller measured number of brokers a growing time is constant");
     ok (costs_with (&c, (struct cost_grows){ 4, 1 }, 1 << 20) == 0, "a time is never negative");
 }
 
@@ -64,10 +66,10 @@ int main (void)
     struct costs c;
     idt_error_t err = { "" };
 
-    ok (costs_read (&c, SCALE_COSTS, &err) == 0, "the measured times can be read %s", err.text);
+    ok (costs_read (&c, SCALE_COSTS, &err) == 0, "the file of measured times can be read %s", err.text);
     ok (read_text (&c, "{\"about\":\"x\",\"request_us\":1.5,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
             && c.request_us == 1.5 && c.send_us == 2 && c.bytes_per_us == 9 && c.lost_ms == 1,
-        "each number is read into its member %s", err.text);
+        "each number of a file of costs is read into its member %s", err.text);
     ok (costs_read (&c, "/nowhere/costs.json", &err) < 0 && strstr (err.text, "/nowhere/costs.json"), "%s", err.text);
     refuses ("{", "expected");
     refuses ("[]", "not a JSON object");

@@ -49,7 +49,8 @@ int main (void)
 
     ok (!queue_pop (&q, &e), "an empty queue has no event");
     queue_push (&q, (struct scale_event){ .t_ns = 7, .rank = 3 });
-    ok (queue_pop (&q, &e) && e.t_ns == 7 && e.rank == 3 && !queue_pop (&q, &e), "an event that was pushed is popped");
+    ok (queue_pop (&q, &e) && e.t_ns == 7 && e.rank == 3 && !queue_pop (&q, &e),
+        "an event that was pushed into an empty queue is popped");
     queue_fini (&q);
     test_order (1, 1);
     test_order (2, 10);

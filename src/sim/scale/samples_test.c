@@ -56,9 +56,9 @@ static void test_many (void)
     for (uint64_t i = 0; i < n; i++)
         samples_add (&s, i);
     uint64_t median = samples_percentile (&s, 50);
-    ok (s.count == n && s.max_ns == n - 1 && s.kept < SAMPLES_MAX, "samples beyond the limit are thinned out, and "
-                                                                   "all are counted");
-    ok (median > n / 2 - 16 && median < n / 2 + 16, "and the median is kept");
+    ok (s.count == n && s.max_ns == n - 1 && s.kept < SAMPLES_MAX,
+        "samples beyond the limit of kept ones are thinned out, and all are counted");
+    ok (median > n / 2 - 16 && median < n / 2 + 16, "the median is the same after samples were thinned out");
     samples_fini (&s);
 }
 
@@ -66,7 +66,7 @@ int main (void)
 {
     struct samples none = { 0 };
 
-    ok (samples_percentile (&none, 50) == 0 && samples_mean (&none) == 0, "without samples percentile and mean are 0");
+    ok (samples_percentile (&none, 50) == 0 && samples_mean (&none) == 0, "without samples percentiles and mean are 0");
     for (size_t n = 1; n <= 8; n++)
         test_definition (n, 5);
     test_definition (1000, 1000000000);

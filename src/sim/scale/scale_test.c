@@ -65,7 +65,7 @@ static void plays (const struct scale_config *c, const char *what)
 {
     struct scale_result r = play (c, NULL);
 
-    ok (is_sound (&r), "%s: each of %d requests ends once, none of %d ids is a duplicate %s", what, (int)r.asked,
+    ok (is_sound (&r), "%s: each of %d requests ends once, and none of %d ids is a duplicate %s", what, (int)r.asked,
         (int)r.seen_ids, r.violation);
     ok (r.failed == 0 && r.ids == 3 * r.answered, "%s: no request fails", what);
 }
@@ -95,7 +95,7 @@ static void loses (uint32_t rank, uint64_t restart_ms, const char *what)
 
     c.fault = (struct scale_fault){ true, rank, restart_ms };
     struct scale_result r = play (&c, NULL);
-    ok (is_sound (&r), "%s: each of %d requests ends once (%d dropped), none of %d ids is a duplicate %s", what,
+    ok (is_sound (&r), "%s: each of %d requests ends once (%d dropped), and none of %d ids is a duplicate %s", what,
         (int)r.asked, (int)r.dropped, (int)r.seen_ids, r.violation);
 }
 
@@ -117,9 +117,9 @@ static void test_combining (void)
     c.load.burst = 4;
     c.load.askers = ASKERS_IDLE;
     struct scale_result r = play (&c, NULL);
-    ok (is_sound (&r), "one rank makes ids for a thousand: %d answers", (int)r.answered);
+    ok (is_sound (&r), "one rank makes ids for a thousand ranks: %d answers", (int)r.answered);
     ok (r.most_under_way <= 2, "no rank has more than %d forwards under way", (int)r.most_under_way);
-    ok (r.root_asked * 10 < r.answered, "rank 0 receives %d requests for %d answers: from its children only",
+    ok (r.root_asked * 10 < r.answered, "rank 0 receives only its children's requests: %d for %d answers",
         (int)r.root_asked, (int)r.answered);
 }
 
@@ -132,10 +132,11 @@ static void test_cold_start (void)
     c.lease_ms = 60000;
     struct scale_result r = play (&c, NULL);
     ok (is_sound (&r) && r.root_leases >= 8 && r.root_leases < 20 * 8,
-        "3000 brokers that start send rank 0 %d messages of 8 children", (int)r.root_leases);
+        "when 3000 brokers start, rank 0 gets %d messages from its 8 children", (int)r.root_leases);
     c.topology = "kary:2";
     r = play (&c, NULL);
-    ok (is_sound (&r) && r.root_leases >= 2 && r.root_leases < 20 * 2, "or %d of 2 children", (int)r.root_leases);
+    ok (is_sound (&r) && r.root_leases >= 2 && r.root_leases < 20 * 2,
+        "when 3000 brokers start, rank 0 gets %d messages from its 2 children", (int)r.root_leases);
 }
 
 static void test_again (void)
@@ -150,13 +151,13 @@ static void test_again (void)
         play (&c, f);
         fclose (f);
     }
-    ok (strcmp (text[0], text[1]) == 0, "a seed gives the same run again, to the last digit");
+    ok (strcmp (text[0], text[1]) == 0, "two runs with the same seed have the same result, to the last digit");
     free (text[0]);
     free (text[1]);
     struct scale_result a = play (&c, NULL);
     c.seed = 2;
     struct scale_result b = play (&c, NULL);
-    ok (a.events != b.events, "another seed gives another run");
+    ok (a.events != b.events, "two runs with different seeds have different results");
 }
 
 /* A process hosts many ranks: they have one thread, links in memory and heartbeats in moments, and start from the top.
@@ -171,18 +172,20 @@ static void test_processes (void)
     c.processes = 3;
     plays (&c, "in three processes");
     struct scale_result r = play (&c, NULL);
-    ok (r.inside > 10 * r.outside, "in three processes %d messages stay inside one, %d do not", (int)r.inside,
+    ok (r.inside > 10 * r.outside,
+        "with three processes for all ranks %d messages stay inside a process, and %d do not", (int)r.inside,
         (int)r.outside);
-    ok (r.busy_cores < apart.busy_cores, "they use %.3f cores instead of %.3f", r.busy_cores, apart.busy_cores);
+    ok (r.busy_cores < apart.busy_cores, "with three processes for all ranks %.3f cores are used instead of %.3f",
+        r.busy_cores, apart.busy_cores);
     c.fault = (struct scale_fault){ true, 2, 1000 };
     r = play (&c, NULL);
-    ok (is_sound (&r), "a rank of such a process is lost and restarted %s", r.violation);
+    ok (is_sound (&r), "in an instance of three processes a rank is lost and restarted %s", r.violation);
     c.fault.kill = false;
     c.costs.start_us = 20000;
     c.load.rate = 0.5;
     r = play (&c, NULL);
     ok (r.joined_ns >= 150 * UINT64_C (20000000) && r.joined_ns < 200 * UINT64_C (20000000),
-        "the brokers of a process are made one after the other: all have joined after %d ms",
+        "the brokers of a process start one after the other: all have joined after %d ms",
         (int)(r.joined_ns / 1000000));
 }
 
@@ -203,9 +206,10 @@ static void test_growth (void)
         c.costs.cold_us.many = c.costs.inside_heartbeat_us.many = 110;
     }
     ok (is_sound (&r[1]) && r[1].busy_cores > 2 * r[0].busy_cores,
-        "with growing times 300 brokers use %.3f cores, not %.3f", r[1].busy_cores, r[0].busy_cores);
-    ok (r[1].p50_ns > r[0].p50_ns + 100 * 1000, "and clients wait %d us, not %d", (int)(r[1].p50_ns / 1000),
-        (int)(r[0].p50_ns / 1000));
+        "if times grow with the number of brokers, 300 brokers use %.3f cores, not %.3f", r[1].busy_cores,
+        r[0].busy_cores);
+    ok (r[1].p50_ns > r[0].p50_ns + 100 * 1000, "if times grow with the number of brokers, clients wait %d us, not %d",
+        (int)(r[1].p50_ns / 1000), (int)(r[0].p50_ns / 1000));
 }
 
 /* Each rank with a parent sends one heartbeat a second, also with --one-host. If its parent is in the same process, it
@@ -232,21 +236,22 @@ static void test_shares (void)
     c.load = (struct scale_load){ .rate = 40, .count = 3, .period_ms = 500, .askers = ASKERS_IDLE };
     c.warm_up_ms = 20000; /* borrowers grant further subleases, which takes some time */
     struct scale_result off = play (&c, NULL);
-    ok (off.borrowing == 0 && off.forwards > 1000, "without subleases idle ranks forward, %d times", (int)off.forwards);
+    ok (off.borrowing == 0 && off.forwards > 1000, "without subleases idle ranks forward their requests, %d times",
+        (int)off.forwards);
     c.share = 1; /* NODE_SHARE_AUTO */
     plays (&c, "idle ranks borrow");
     struct scale_result r = play (&c, NULL);
-    ok (r.borrowing > 50, "%d of 110 ranks borrow", (int)r.borrowing);
-    ok (r.forwards * 4 < off.forwards && r.p50_ns < off.p50_ns, "%d requests are forwarded, and clients wait less",
-        (int)r.forwards);
+    ok (r.borrowing > 50, "with subleases %d of 110 ranks borrow", (int)r.borrowing);
+    ok (r.forwards * 4 < off.forwards && r.p50_ns < off.p50_ns,
+        "with subleases only %d requests are forwarded, and clients wait less", (int)r.forwards);
     c.fault = (struct scale_fault){ true, 2, 1000 };
     r = play (&c, NULL);
-    ok (is_sound (&r), "a lender is lost and restarted %s", r.violation);
+    ok (is_sound (&r), "in an instance with subleases a lender is lost and restarted %s", r.violation);
     c.share = 64;
     c.load.rate = 1;
     c.fault.kill = false;
     r = play (&c, NULL);
-    ok (is_sound (&r) && r.borrowing > 80, "with a fixed size %d ranks borrow, independent of their need",
+    ok (is_sound (&r) && r.borrowing > 80, "with a fixed size of subleases %d ranks borrow, whatever they need",
         (int)r.borrowing);
 }
 
@@ -254,7 +259,8 @@ static void refuses (const struct scale_config *c, const char *why)
 {
     idt_error_t err = { "" };
 
-    ok (!scale_create (c, &err) && strstr (err.text, why), "refused: %s", err.text);
+    ok (!scale_create (c, &err) && strstr (err.text, why), "an invalid configuration of the simulation is refused: %s",
+        err.text);
 }
 
 int main (void)

@@ -167,7 +167,7 @@ static void test_per_step (const struct scheme *s)
         made++;
     ok (made == s->per_step, "%s: a step has exactly %u ids", s->name, s->per_step);
     atomic_store (&clock.now_ns, middle_ns (s) + s->step_ns);
-    ok (s->make (gen, id) == 0, "%s: the next step has ids again", s->name);
+    ok (s->make (gen, id) == 0, "%s: after a step is used up the next step has ids", s->name);
     s->destroy (gen);
 }
 
@@ -202,7 +202,7 @@ static void test_end_of_last_step (const struct scheme *s)
         made++;
     atomic_store (&clock.now_ns, s->end_ns);
     ok (made == s->per_step && s->make (gen, id) < 0,
-        "%s: all ids of the last step can be made, and then no time wraps", s->name);
+        "%s: all ids of the last step can be made, and then no id with an earlier time", s->name);
     s->destroy (gen);
 }
 
@@ -271,7 +271,7 @@ static void test_text_order (const struct scheme *s)
             b[k] = (uint8_t)next_random (&state);
         good += same_order (s, a, b);
     }
-    ok (good == n, "%s: text sorts like the bytes", s->name);
+    ok (good == n, "%s: texts of ids sort in the order of their bytes", s->name);
 }
 
 /* Whether a text is refused with the id unchanged, or accepted and equal to the text of the id (if the id has only one

@@ -247,7 +247,7 @@ int main (void)
     size_t count = 1, len;
     ok (fluid_format_lines (&(fluid_t){ 7 }, &count, 99, (char[99]){ 0 }, 99, &len) < 0 && errno == EINVAL
             && count == 0,
-        "an invalid form is EINVAL");
+        "reading lines in an invalid form fails with EINVAL");
     count = 0;
     ok (fluid_parse_lines ("", 0, NULL, &count, NULL) == 0 && count == 0, "an empty text has no ids");
     return done_testing ();

@@ -1142,7 +1142,7 @@ static void test_restart (void)
         "a root that began at its horizon makes ids immediately");
     wall (&w, T0, (int64_t)(110 * SECOND));
     ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995,
-        "while its clock is slewed back to the wall clock");
+        "a root that began at its horizon makes ids while its clock is slewed back to the wall clock");
     destroy (&w, T0 + 10 * SECOND);
 
     create (&w, 0);
@@ -1162,12 +1162,13 @@ static void test_stop (void)
     ask (&w, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 });
     ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all ranges that may be in use");
     ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
-    ok (w.answer.ngrant == 0, "nothing is granted afterwards");
+    ok (w.answer.ngrant == 0, "after a clean stop the root grants nothing");
     discard (&w);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
-    ok (stop (&w, T0 + SECOND).horizon_ms == 10501, "of its own lease the root stores what it used");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 10501,
+        "a clean stop of the root stores the end of the time that it used of its own lease, not of the lease");
     discard (&w);
 
     create_active (&w);
@@ -1175,8 +1176,8 @@ static void test_stop (void)
     int before = w.lease_ups;
     stop (&w, T0 + SECOND);
     ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
-        "a node that stops returns what it did not use");
-    ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no further ids");
+        "a node that stops returns the unused part of its lease");
+    ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "a node that has stopped makes no ids");
     discard (&w);
 }
 
@@ -1201,34 +1202,38 @@ static void test_lend (void)
     struct loan loan;
 
     create (&w, 10);
-    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP, "a rank without a generator grants no time");
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP,
+        "a rank without a generator grants no time to modules");
     destroy (&w, T0);
 
     create_active (&w);
-    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN, "no time is granted before the epoch is known");
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN,
+        "a node grants no time to modules before it knows the epoch");
     node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
     ok (node_lend (w.n, T0, CHILD, &loan) == 0 && loan.lo_ms == 10000 && loan.hi_ms == 25000
             && loan.clock_us == 10 * SECOND && loan.epoch_ms == 77,
-        "a quarter of a lease is granted, with the time and the epoch");
+        "a node grants a quarter of a lease to a module, with the time and the epoch");
     ok (lends (&w, T0, CHILD, NOTHING) && lends (&w, T0 + SECOND, UUID, 25000, 26000)
             && lends (&w, T0 + 2 * SECOND, CHILD, 26000, 27000),
-        "each sublease begins at the end of the last one, for any borrower");
+        "each sublease of time begins at the end of the previous one, for any module");
     node_lend_back (w.n, UUID, 26500);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return is ignored unless it comes from the borrower of the "
-                                                     "last sublease");
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING),
+        "a return of time is ignored unless it comes from the module with the last sublease");
     node_lend_back (w.n, CHILD, 27000);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return of nothing changes nothing");
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return at the end of the sublease changes nothing");
     node_lend_back (w.n, CHILD, 26500);
-    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "returned time is granted again");
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "time that a module returned is granted again");
     node_lend_back (w.n, UUID, 25500);
-    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "... but nothing of an earlier sublease of another borrower");
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000),
+        "a return gives back nothing of an earlier sublease of another module");
     lends (&w, T0 + 3 * SECOND, UUID, 27000, 28000);
     node_lend_back (w.n, UUID, 26800);
-    ok (lends (&w, T0 + 3 * SECOND, CHILD, 26800, 28000), "successive subleases of one borrower are returned as one");
+    ok (lends (&w, T0 + 3 * SECOND, CHILD, 26800, 28000), "successive subleases of one module are returned as one");
     node_lend_back (w.n, CHILD, 27000);
     ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
-        "nothing is granted beyond the range that is held");
-    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "a fenced node grants nothing");
+        "no time is granted to modules beyond the range that the node holds");
+    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN,
+        "a fenced node grants no time to modules");
     destroy (&w, T0 + 61 * SECOND);
 
     create_active (&w);
@@ -1237,12 +1242,13 @@ static void test_lend (void)
     lends (&w, T0, CHILD, 10000, 25000);
     stop (&w, T0 + SECOND);
     ok (w.nback == 1 && w.back[0].end_ms == 25000 && lends (&w, T0 + SECOND, CHILD, NOTHING),
-        "granted time counts as used when the rest is returned");
+        "time granted to modules counts as used when the node returns its range");
     discard (&w);
 
     create_root (&w);
-    ok (lends (&w, T0, CHILD, 0, 25000), "the root grants parts of its own lease");
-    ok (stop (&w, T0 + SECOND).horizon_ms == 25000, "they count as used at the root, too, across its restart");
+    ok (lends (&w, T0, CHILD, 0, 25000), "the root grants time of its own lease to modules");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 25000,
+        "time that the root granted to modules counts as used when it stores its last record");
     discard (&w);
 }
 
@@ -1254,27 +1260,28 @@ static void test_relay (void)
     create_active (&w);
     node_tick (w.n, due - MS);
     ok (w.lease_ups == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
-        "a node without children renews after a third of its lease");
+        "a node without children requests a renewal after a third of its lease");
     node_tick (w.n, due);
     ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000,
-        "the request says how much it holds");
+        "the request for a renewal has the end of the lease that the node holds");
     give (&w, due, 70000, 90000);
     ask_lease (&w, due + SECOND, 7, 1, 0, 0);
     ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].generator == 7,
-        "a fenced child's request is relayed immediately");
+        "a fenced child's request for a lease is relayed immediately");
     give (&w, due + SECOND, 80000, 91000);
     ok (w.lease_replies == 1 && w.answer.ngrant == 1 && w.grant[0].generator == 7 && w.answer.sent_us == 31 * SECOND
             && w.answer.received_us == 31 * SECOND,
-        "the answer is relayed with this node's time");
+        "the answer to a child's request is relayed with this node's time");
     ask_lease (&w, due + 17 * SECOND, 7, 2, 91000, 0);
-    ok (w.lease_ups == 3, "a child's renewal is held back");
+    ok (w.lease_ups == 3, "a child's request for a renewal waits for others");
     node_tick (w.n, due + 20 * SECOND);
-    ok (w.lease_ups == 3, "and the node's own with it");
+    ok (w.lease_ups == 3, "this node's own request for a renewal waits together with that of a child");
     node_tick (w.n, due + 22 * SECOND);
     ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3,
-        "both are sent together");
+        "this node's request for a renewal and that of its child are sent in one message");
     node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
-    ok (w.lease_replies == 2 && w.answer.ngrant == 0, "if the request is lost the child is answered without a grant");
+    ok (w.lease_replies == 2 && w.answer.ngrant == 0,
+        "if the message with a child's request is lost, the child is answered without a grant");
     destroy (&w, due + 24 * SECOND);
 }
 
@@ -1289,7 +1296,7 @@ static void test_relay_jump (void)
     tell_time (&w, T0 + 3 * SECOND, 11 * SECOND);
     give (&w, T0 + 3 * SECOND, 80000, 91000);
     ok (w.lease_replies == 1 && w.answer.has_time && w.answer.received_us == w.answer.sent_us,
-        "a jump of the clock does not count as time that the request waited");
+        "a jump of CLOCK_BOOTTIME does not count as time that a child's request waited");
     destroy (&w, T0 + 4 * SECOND);
 }
 
@@ -1309,9 +1316,10 @@ static void test_relay_start (void)
         sleepless += node_deadline (w.n) <= now_us;
     }
     ok (w.lease_ups == before + 3, "sixty requests of fenced children within 60 ms are sent in three messages");
-    ok (sleepless == 0, "while they wait, the node is not called");
+    ok (sleepless == 0, "while requests of fenced children wait, the node is not due");
     node_tick (w.n, T0 + SECOND + 60 * MS);
-    ok (w.lease_ups == before + 4 && w.want[0].generator == 141, "the rest is in the next message");
+    ok (w.lease_ups == before + 4 && w.want[0].generator == 141,
+        "requests of fenced children that are not in the first messages are in the next one");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 3);
@@ -1321,9 +1329,9 @@ static void test_relay_start (void)
     node_parent (w.n, T0 + 2 * MS, false);
     node_parent (w.n, T0 + 3 * MS, true);
     ok (w.lease_ups == before && node_deadline (w.n) == T0 + 20 * MS,
-        "a parent that is lost and connected again gets no earlier requests again");
+        "after a parent was lost and connected again, the requests of children are not sent again");
     node_tick (w.n, T0 + 20 * MS);
-    ok (w.lease_ups == before + 1, "but it gets this node's own");
+    ok (w.lease_ups == before + 1, "after a parent was lost and connected again, this node's own request is sent");
     destroy (&w, T0 + SECOND);
 }
 
@@ -1347,30 +1355,32 @@ static void test_report (void)
     create (&w, 3);
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
-    ok (w.reports == 0, "a rank that was granted nothing reports nothing");
+    ok (w.reports == 0, "a rank that was granted no range sends no report");
     give (&w, T0, 10000, 70000);
     node_tick (w.n, T0 + 500 * MS);
     node_tick (w.n, T0 + 1500 * MS);
     ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11500
             && strcmp (w.report.from, UUID) == 0,
-        "a node reports regularly below which time it will make no id");
+        "a node sends regular reports of the time below which it will make no id");
     request (&w, T0 + 1500 * MS, 1, 1, make_id (13400, 9, 0), false);
     node_tick (w.n, T0 + 3 * SECOND);
-    ok (w.reports == 2 && w.report.low_ms == 11500, "a waiting request may still get ids of the time of its arrival");
+    ok (w.reports == 2 && w.report.low_ms == 11500,
+        "the report of a node is not above the arrival of a waiting request");
     node_tick (w.n, T0 + 3501 * MS);
     node_report (w.n, T0 + 3501 * MS, &r);
     node_tick (w.n, T0 + 4500 * MS);
     lessees_add (&both, 7, CHILD);
     ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
-        "a report includes the node's children");
+        "the report of a node includes the reports of its children");
     node_tick (w.n, T0 + 10501 * MS);
-    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 20501, "as long as they report");
+    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 20501,
+        "the report of a node includes a child only as long as the child reports");
     node_tick (w.n, T0 + 75 * SECOND);
     ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
-        "a node that could not renew for a lease and a quarter is left out");
+        "a node that could not renew its lease for a lease and a quarter leaves itself out of its report");
     int before = w.reports;
     node_tick (w.n, T0 + 80 * SECOND);
-    ok (w.reports == before, "it reports that once");
+    ok (w.reports == before, "a node that leaves itself out of its report sends that report once");
     destroy (&w, T0 + 81 * SECOND);
 
     create_active (&w);
@@ -1388,36 +1398,41 @@ static void test_watermark (void)
 
     create_root (&w);
     ok (w.record.watermark_ms == 0 && w.record.settle_ms > 75000 && w.record.settle_ms < 80000,
-        "the root stores the time for which leases may be in use and the watermark, which is not above the horizon");
-    ok (authority_watermark (w.a, T0, &ms) && ms == 10000, "a root without other ranks publishes its own position");
+        "with the horizon the root stores the watermark, which is not above the horizon, and the time for which "
+        "leases may be in use");
+    ok (authority_watermark (w.a, T0, &ms) && ms == 10000,
+        "a root without other ranks publishes its own position as the watermark");
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ok (w.answer.lease_ms == 60000, "each answer contains the length of a lease");
+    ok (w.answer.lease_ms == 60000, "each answer of the root contains the length of a lease");
     ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10000, "the watermark waits for a child that holds a "
                                                                     "lease");
     node_report (w.n, T0 + SECOND, &r);
-    ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10900, "until it reports");
+    ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10900,
+        "the watermark is the position that the child with a lease reports");
     ask_lease (&w, T0 + SECOND, 6, 1, 0, 0);
-    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no later range begins below the watermark");
+    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no range that is granted later begins below the watermark");
     struct lease_record last = stop (&w, T0 + SECOND);
-    ok (last.watermark_ms == 10900 && last.horizon_ms == 71000, "a stop stores it while leases may be in use");
-    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "then no watermark is published");
+    ok (last.watermark_ms == 10900 && last.horizon_ms == 71000,
+        "a stop stores the watermark while leases may be in use");
+    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "after a stop no watermark is published");
     discard (&w);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
-    ok (last.watermark_ms == last.horizon_ms, "if no lease is in use, the watermark is the horizon");
+    ok (last.watermark_ms == last.horizon_ms, "if no lease is in use at a stop, the stored watermark is the horizon");
     discard (&w);
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 9000, 8000, 500, 0 });
     stored (&w, T0, w.record.horizon_ms);
     ok (authority_watermark (w.a, T0 + 499 * MS, &ms) && ms == 8000,
-        "after a crash a root waits for ranks that it does not know");
-    ok (authority_watermark (w.a, T0 + 500 * MS, &ms) && ms == 10500, "until their leases have lapsed");
+        "after a crash the watermark waits for ranks that the root does not know");
+    ok (authority_watermark (w.a, T0 + 500 * MS, &ms) && ms == 10500,
+        "after a crash the watermark rises when the leases of unknown ranks are over");
     ask_lease (&w, T0 + SECOND, 5, 1, 0, 4711);
-    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "if leases of another root are in use, no watermark is "
-                                                      "published");
+    ok (!authority_watermark (w.a, T0 + SECOND, &ms),
+        "if leases of another root are in use, the root publishes no watermark");
     destroy (&w, T0 + 2 * SECOND);
 }
 
@@ -1425,19 +1440,19 @@ static void test_config (void)
 {
     struct node_config config = { .max_generators = 0, .incarnation = UUID, .lease_ms = 60000 };
 
-    ok (!node_create (&config, &world_ops, NULL) && errno == EINVAL, "max_generators of 0 is refused");
+    ok (!node_create (&config, &world_ops, NULL) && errno == EINVAL, "a node with max_generators of 0 is refused");
     config.max_generators = 16385;
-    ok (!node_create (&config, &world_ops, NULL), "so is more than the format has");
+    ok (!node_create (&config, &world_ops, NULL), "a node with more generators than the format has is refused");
     config.max_generators = 1;
     config.lease_ms = 11;
-    ok (!node_create (&config, &world_ops, NULL), "so is a lease that is too short to be renewed");
+    ok (!node_create (&config, &world_ops, NULL), "a node with a lease that is too short to be renewed is refused");
     const struct node_config good = { .max_generators = 1, .incarnation = UUID, .lease_ms = 12 };
     struct node_config bad[] = { good, good, good, good };
     bad[0].lease_ms = bad[1].max_backlog_ms = bad[2].forward_timeout_ms = UINT64_C (1) << 40;
     bad[3].incarnation[1] = '\0';
     for (size_t i = 0; i < 4; i++)
-        ok (!node_create (&bad[i], &world_ops, NULL) && errno == EINVAL, "so are values that are too large, and an "
-                                                                         "invalid UUID");
+        ok (!node_create (&bad[i], &world_ops, NULL) && errno == EINVAL,
+            "a node with values that are too large, or with an invalid UUID, is refused");
 }
 
 /* --- lanes ------------------------------------------------------------------------------------------ */
@@ -1459,27 +1474,31 @@ static void test_lanes (void)
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
     ok (w.want[0].generator == 2 && w.want[0].size == 3,
-        "three lanes have one lease, of the first generator, and the request names the number of ranks");
+        "three lanes have one lease, for the first generator, and its request names the number of ranks");
     give (&w, T0, 10000, 70000);
     r = request (&w, T0, 1, 2000, 0, false);
     ok (r->answers == 1 && r->nruns == 2 && r->sound && fluid_split (r->first).generator == 2
             && fluid_split (r->last).generator == 5 && ms_of (r->last) == 10000,
-        "two thousand ids are made in a millisecond");
+        "a rank with three lanes makes two thousand ids in a millisecond");
     r = request (&w, T0, 2, 1072, 0, false);
     ok (r->answers == 1 && r->sound && fluid_split (r->last).generator == 8 && fluid_split (r->last).sequence == 1023,
-        "up to the last one of the third generator");
+        "a rank with three lanes makes ids up to the last one of the third generator");
     r = request (&w, T0, 3, 5000, 0, false);
-    ok (r->answers == 0, "a request that does not fit waits");
+    ok (r->answers == 0, "a request for more ids than the lanes have in the millisecond waits");
     node_tick (w.n, T0 + 2 * MS);
     ok (r->answers == 1 && r->sound && ms_of (r->first) == 10001 && ms_of (r->last) == 10002,
-        "it is completed in the next milliseconds");
+        "a request for more ids than the lanes have in the millisecond is completed in the next milliseconds");
     r = request (&w, T0 + 4 * MS, 4, 1, make_id (10004, 2, 9), false);
-    ok (r->answers == 0, "after an id of the first generator that another rank answered, its millisecond is skipped");
+    ok (r->answers == 0,
+        "after an id that another rank made under the first generator, a rank with lanes makes no id in that "
+        "millisecond");
     node_tick (w.n, T0 + 5 * MS);
-    ok (r->answers == 1 && ms_of (r->first) == 10005, "ids of the next one are above it");
+    ok (r->answers == 1 && ms_of (r->first) == 10005,
+        "after an id that another rank made under the first generator, a rank with lanes makes ids in the next "
+        "millisecond");
     for (size_t i = 5; i < 5 + 40; i++)
         request (&w, T0 + 5 * MS, i, 65536, 0, false);
-    ok (w.req[44].answers == 0, "the backlog allows as many times more ids as there are lanes");
+    ok (w.req[44].answers == 0, "the backlog of a rank with lanes has as many times more ids as there are lanes");
     destroy (&w, T0 + 6 * MS);
 
     w = (struct world){ .n = node_create (&config, &world_ops, &w) };
@@ -1489,9 +1508,10 @@ static void test_lanes (void)
     request (&w, T0 + 5 * MS, 1, 1, 0, false);
     r = request (&w, T0 + 3 * MS, 2, 1, 0, false);
     ok (w.req[1].first == make_id (10005, 2, 0) && r->answers == 0,
-        "with an earlier time a lane that was not used yet makes no id");
+        "at a time before that of the last id, a lane that was not used yet makes no id");
     node_tick (w.n, T0 + 6 * MS);
-    ok (r->answers == 1 && r->first > w.req[1].first, "the next id is above the last one");
+    ok (r->answers == 1 && r->first > w.req[1].first,
+        "after a time that went back, the next id of a rank with lanes is above the last one");
     destroy (&w, T0 + 6 * MS);
 
     w = (struct world){ .n = node_create (&config, &world_ops, &w) };
@@ -1503,14 +1523,17 @@ static void test_lanes (void)
     r = request (&w, T0, 2, 1, 0, false);
     ok (w.req[1].answers == 1 && r->answers == 0, "no lane makes an id below one that came from the parent");
     node_tick (w.n, T0 + MS);
-    ok (r->answers == 1 && r->first == make_id (10001, 2, 0), "the next id is above it, in the first lane");
+    ok (r->answers == 1 && r->first == make_id (10001, 2, 0),
+        "the id after one that came from the parent is above it, in the first lane");
     destroy (&w, T0 + MS);
 
     config.max_generators = 8;
-    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "there must be a generator for each lane");
+    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL,
+        "a node is refused if the format has no generator for each of its lanes");
     config.max_generators = 9;
     config.rank = 3;
-    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "a rank must be below the size");
+    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL,
+        "a node whose rank is not below the size is refused");
 }
 
 /* How many requests of a requester are accepted. */
@@ -1533,14 +1556,15 @@ static void test_users (void)
 
     create (&w, 3);
     all = take_all (&w, "user 1000", true);
-    ok (all == 25, "one user has half of the half: %d", all);
+    ok (all == 25, "one user has half of the places of all users except the owner: %d", all);
     for (int i = 1001; (snprintf (name, sizeof (name), "user %d", i), n = take_all (&w, name, true)) > 0; i++)
         all += n;
-    ok (all == 50, "all users except the owner have half: %d", all);
+    ok (all == 50, "all users except the owner together have half of the places: %d", all);
     n = take_all (&w, "a", false);
-    ok (n == 25, "a connection of the owner has half of the rest: %d", n);
+    ok (n == 25, "a connection of the owner has half of the remaining places: %d", n);
     n = take_all (&w, "b", false);
-    ok (n > 0 && take_all (&w, "user 2000", true) == 0, "another one finds room, and no other user does: %d", n);
+    ok (n > 0 && take_all (&w, "user 2000", true) == 0,
+        "another connection of the owner gets places, and another user gets none: %d", n);
     destroy (&w, T0);
 }
 

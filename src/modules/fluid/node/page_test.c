@@ -107,7 +107,7 @@ static void share_lanes (struct shared *s, uint32_t lanes)
     set_clock (s, AT (10));
     give_lease (s, 10, 10, 10 + LEASE);
     if (node_page_open (s->w.n, AT (10), &s->page, &s->page, "an-instance") < 0 || !publish (s, 10))
-        ok (false, "a page can be opened");
+        ok (false, "a page can be opened on a rank with a lease");
 }
 
 static void share (struct shared *s)
@@ -148,11 +148,12 @@ static void test_who (void)
     destroy (&s, 2);
     share (&s);
     struct page other = { .version = 0 };
-    ok (node_page_open (s.w.n, AT (10), &other, &other, "") < 0 && errno == EAGAIN, "a rank has one page at a time");
+    ok (node_page_open (s.w.n, AT (10), &other, &other, "") < 0 && errno == EAGAIN,
+        "a rank has only one page at a time");
     ok (s.page.generator == 1 && s.page.epoch_ms == 4711 && strcmp (s.page.instance, "an-instance") == 0
             && atomic_load (&s.page.hi_ms) == 10 + LEASE && atomic_load (&s.page.offset_us) == -(int64_t)T0,
-        "the page contains the generator, the instance, the end of the lease and the clock offset");
-    ok (node_deadline (s.w.n) <= AT (1010), "its terms are renewed each second");
+        "a page contains the generator, the instance, the end of the lease and the clock offset");
+    ok (node_deadline (s.w.n) <= AT (1010), "the terms of a page are renewed each second");
     destroy (&s, 20);
 }
 
@@ -168,25 +169,27 @@ static void test_order (void)
     ask (&s, 20, 5, 0);
     struct fluid_fields f = fluid_split (s.w.req[1].first);
     ok (f.timestamp_ms == 20 && f.sequence == 100 && word_of (&s).used == 105,
-        "requests are answered with the ids that follow, and the word shows them as used");
+        "a request gets the ids after those of the clients, and the word of the page shows them as used");
     make (&s, 21, 7);
     node_block (s.w.n, AT (21) - 50, &(struct node_request){ (void *)1, 1, 0, false, "someone", false, false });
-    ok (s.w.req[1].answers == 1, "a request waits for a millisecond of which clients made ids");
+    ok (s.w.req[1].answers == 1, "a request waits for a millisecond if clients have already made ids of it");
     node_tick (s.w.n, AT (21));
-    ok (s.w.req[1].answers == 2 && fluid_split (s.w.req[1].first).sequence == 7, "... and no longer");
+    ok (s.w.req[1].answers == 2 && fluid_split (s.w.req[1].first).sequence == 7,
+        "a request that waited for the millisecond of clients' ids is served in that millisecond");
     make (&s, 22, 3);
     fluid_join (&(struct fluid_fields){ 22, 1, 2 }, &theirs);
     ask (&s, 22, 1, theirs);
-    ok (s.w.req[1].answers == 3 && s.w.req[1].first == theirs + 1, "a request for ids above a client's is served in "
-                                                                   "the same millisecond");
+    ok (s.w.req[1].answers == 3 && s.w.req[1].first == theirs + 1,
+        "a request for ids above an id that a client made is served in the same millisecond");
     make (&s, 23, PAGE_OWN_FIRST);
     ask (&s, 23, FLUID_GRANULE, 0);
     ask (&s, 23, 1, 0);
     ok (s.w.req[1].answers == 4 && publish (&s, 23) && atomic_load (&s.page.kept) == FLUID_PER_MS / 2,
-        "while a request waits, clients leave half of each millisecond");
+        "while a request waits, clients must leave half of each millisecond");
     node_tick (s.w.n, AT (24));
-    ok (s.w.req[1].answers == 5 && publish (&s, 24) && atomic_load (&s.page.kept) == 0, "... and afterwards nothing");
-    ok (!s.w.disorder, "all answers are in order");
+    ok (s.w.req[1].answers == 5 && publish (&s, 24) && atomic_load (&s.page.kept) == 0,
+        "when no request waits, clients need not leave a part of each millisecond");
+    ok (!s.w.disorder, "the ids of all answers increase beside clients that make ids");
     destroy (&s, 30);
 }
 
@@ -203,11 +206,11 @@ static void test_newest (void)
     make (&s, 20, 100);
     fluid_join (&(struct fluid_fields){ 20, 1, 99 }, &theirs);
     node_positions (s.w.n, AT (500), &all);
-    ok (word_of (&s).ms == 500, "no id is made below a reported position");
+    ok (word_of (&s).ms == 500, "no id is made below a position that the node has reported");
     node_positions (s.w.n, AT (600), &all);
     ask (&s, 10 + LEASE, 1, 0);
-    ok (s.w.forwards == 1 && s.w.after == theirs, "a forwarded request asks for ids above the last id, not above the "
-                                                  "position");
+    ok (s.w.forwards == 1 && s.w.after == theirs,
+        "a forwarded request asks for ids above the last id that was made, not above the reported position");
     destroy (&s, 10 + LEASE);
 }
 
@@ -220,14 +223,14 @@ static void test_lanes (void)
     ask (&s, 20, 4 * FLUID_PER_MS, 0);
     struct fluid_fields f = fluid_split (s.w.req[1].last);
     ok (s.w.req[1].answers == 1 && s.w.req[1].ids == 4 * FLUID_PER_MS && f.timestamp_ms == 20 && f.generator == 7,
-        "with a page, all ids of a rank's lanes are made");
+        "a rank with a page makes all ids of its lanes");
     ok (word_of (&s).ms == 20 && word_of (&s).used == FLUID_PER_MS,
-        "... and clients make no id of a millisecond in which a lane was used");
+        "clients make no id of a millisecond in which a rank with a page used its lanes");
     ask (&s, 21, FLUID_PER_MS + 1, 0);
     publish (&s, 21);
     ask (&s, 21, 10, 0);
     ok (s.w.req[1].answers == 3 && !s.w.disorder && fluid_split (s.w.req[1].last).timestamp_ms == 21,
-        "the rest of a lane is used even if the page was read meanwhile");
+        "the ids of a lane that are left are made even if the page was read meanwhile");
     destroy (&s, 30);
 }
 
@@ -242,7 +245,7 @@ static void test_past (void)
     make (&s, 20, 100);
     node_positions (s.w.n, AT (50), &all);
     ok (all.low_ms == 50 && word_of (&s).ms == 50 && word_of (&s).used == 0,
-        "PAST_FIRST: when a rank has reported its position, no client can make an id below it");
+        "PAST_FIRST: when a rank has reported its position, no client can make an id below that position");
     destroy (&s, 60);
 }
 
@@ -253,9 +256,9 @@ static void test_close (void)
     share (&s);
     make (&s, 777, 3);
     node_stop (s.w.n, AT (777));
-    ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "a node that stops closes the page");
+    ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "a node that stops closes its page");
     ok (s.w.nback == 1 && s.w.back[0].end_ms == 778,
-        "CLOSE_IN_ONE: ... and returns only what is above all that was made");
+        "CLOSE_IN_ONE: a node that stops returns only time above all ids that clients made");
     node_destroy (s.w.n);
 }
 
@@ -269,7 +272,7 @@ static void test_gap (void)
     node_tick (s.w.n, AT (61000));
     publish (&s, 61000);
     ok (atomic_load (&s.page.hi_ms) == 61000 + LEASE && word_of (&s).ms == 61000,
-        "WORD_FIRST: no id is made in the gap between two leases");
+        "WORD_FIRST: no client makes an id in the gap between two leases");
     destroy (&s, 61010);
 }
 
@@ -283,19 +286,21 @@ static void test_lend (void)
     share (&s);
     make (&s, 20, 900);
     ok (node_share (s.w.n, AT (20), &want, &given, &retry_ms) == 1 && given.range.lo_ms == 21,
-        "a sublease begins above all ids that clients made");
-    ok (given.granules == 0xff && word_of (&s).first == 8, "LENT_IN_WORD: clients make no id of a sublease");
-    ok (word_of (&s).used == 900 && publish (&s, 20), "ids that clients used before stay used");
+        "a sublease begins above all ids that clients have made");
+    ok (given.granules == 0xff && word_of (&s).first == 8,
+        "LENT_IN_WORD: clients make no id of granules of a sublease");
+    ok (word_of (&s).used == 900 && publish (&s, 20),
+        "when a sublease begins, the ids that clients made before stay used");
     want.number = 2;
     want.size = 0;
     want.end_ms = 30;
     make (&s, 25, 128);
     node_share (s.w.n, AT (25), &want, &given, &retry_ms);
     publish (&s, 25);
-    ok (word_of (&s).first == 8, "a returned sublease is left out until its end");
+    ok (word_of (&s).first == 8, "clients make no id of a returned sublease before its end");
     make (&s, 30, 129);
     publish (&s, 30);
-    ok (word_of (&s).first == 0, "... and then clients may use it");
+    ok (word_of (&s).first == 0, "clients may make ids of a returned sublease from its end on");
     destroy (&s, 40);
 }
 
@@ -307,7 +312,7 @@ static void test_doubt (void)
     node_lost_time (s.w.n, AT (20), 5000000);
     publish (&s, 20);
     ok (atomic_load (&s.page.hi_ms) == 0 && atomic_load (&s.page.until_us) == 0,
-        "while the time is in doubt, no id is made, by clients either");
+        "while the node does not know the time, clients make no ids either");
     destroy (&s, 30);
 }
 
@@ -319,23 +324,27 @@ static void test_spoilt (void)
     make (&s, 20, 100);
     publish (&s, 20);
     make (&s, 20, 50);
-    ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed, "a spoilt page is closed, and that is logged");
+    ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed,
+        "a page with an invalid word is closed, and the log says so");
     ok (node_page_open (s.w.n, AT (21), &s.page, &s.page, "") < 0 && errno == ENOTSUP,
-        "... and no other page is opened");
+        "after a page with an invalid word no other page can be opened");
     ask (&s, 21, 20, 0);
     node_tick (s.w.n, AT (22));
     struct fluid_fields f = fluid_split (s.w.req[1].first);
-    ok (f.timestamp_ms == 21 && f.sequence == PAGE_OWN_FIRST, "the node continues immediately, with sequence numbers "
-                                                              "that no client may use");
+    ok (f.timestamp_ms == 21 && f.sequence == PAGE_OWN_FIRST,
+        "after a page with an invalid word the node continues immediately, with sequence numbers that no client may "
+        "use");
     f = fluid_split (s.w.req[1].last);
     ok (s.w.req[1].answers == 1 && f.timestamp_ms == 22 && f.sequence == PAGE_OWN_FIRST + 3 && !s.w.disorder,
-        "... with as many in each millisecond");
+        "after a page with an invalid word the node makes as many ids in each millisecond as it has sequence "
+        "numbers of its own");
     struct share_want want = { .rank = 3, .incarnation = IDLER, .number = 1, .size = 128, .end_ms = 0 };
     struct share given;
     uint64_t retry_ms;
-    ok (node_share (s.w.n, AT (25), &want, &given, &retry_ms) == 0, "... and grants no sublease");
+    ok (node_share (s.w.n, AT (25), &want, &given, &retry_ms) == 0,
+        "after a page with an invalid word the node grants no sublease");
     node_stop (s.w.n, AT (30));
-    ok (s.w.nback == 0, "nothing of that lease is returned");
+    ok (s.w.nback == 0, "a node that stops after a page with an invalid word returns nothing of that lease");
     node_destroy (s.w.n);
 }
 
@@ -350,7 +359,7 @@ static void test_ahead (void)
     ask (&s, 21, 1, 0);
     node_tick (s.w.n, AT (22));
     ok (word_of (&s).closed && s.w.req[1].answers == 1 && fluid_split (s.w.req[1].first).timestamp_ms == 22,
-        "a word with a time that no clock has shown is invalid, and ids are made without the page");
+        "a page with a word of a time that no clock has shown is closed, and ids are made without the page");
     give_lease (&s, 45000, 60010, 45000 + LEASE);
     destroy (&s, 45000);
 
@@ -359,7 +368,7 @@ static void test_ahead (void)
     make (&s, 500, 1);
     ask (&s, 21, 1, 0);
     node_tick (s.w.n, AT (22));
-    ok (word_of (&s).closed && s.w.req[1].answers == 1, "so is one of half a second ahead");
+    ok (word_of (&s).closed && s.w.req[1].answers == 1, "a page with a word that is half a second ahead is closed");
     destroy (&s, 600);
 }
 
@@ -378,7 +387,8 @@ static void test_stopped (void)
         "CLOCK_AFTER: ids that clients made while a broker was paused are valid");
     struct fluid_fields f = fluid_split (s.w.req[1].first);
     ok (s.w.req[1].answers == 1 && f.timestamp_ms == 5000 && f.sequence == 3,
-        "... and the request does not wait, because it is already that late");
+        "a request that arrives after a pause of the broker does not wait if clients have made ids of the present "
+        "millisecond");
     destroy (&s, 5001);
 }
 
@@ -414,10 +424,12 @@ static void test_written_all_the_time (void)
 
     share (&s);
     ok (most_ticks (&s, 1) <= 2 && !word_of (&s).closed,
-        "while a process writes words of now all the time, a request is answered within two calls");
-    ok (most_ticks (&s, 100) <= 2 && !word_of (&s).closed, "... also if the words are as far ahead as allowed");
-    ok (most_ticks (&s, 900000) <= 2 && word_of (&s).closed, "words further ahead are detected at the first reading");
-    ok (!s.w.disorder, "all answers are in order");
+        "while a process always writes words of the present time, a request is answered within two calls");
+    ok (most_ticks (&s, 100) <= 2 && !word_of (&s).closed,
+        "while a process always writes words as far ahead as allowed, a request is answered within two calls");
+    ok (most_ticks (&s, 900000) <= 2 && word_of (&s).closed,
+        "a word that is further ahead than allowed is detected at the first reading");
+    ok (!s.w.disorder, "the ids of all answers increase while a process writes words");
     destroy (&s, 9000);
 }
 
@@ -435,7 +447,7 @@ static void test_spoilt_lease_is_over (void)
     give_lease (&s, 45000, 10 + LEASE, 45000 + LEASE);
     ask (&s, 10 + LEASE, 1000, 0);
     ok (s.w.req[1].answers == 1 && s.w.req[1].ids == 1000 && fluid_split (s.w.req[1].last).timestamp_ms == 10 + LEASE,
-        "from the end of that lease on, all ids of a millisecond are made");
+        "from the end of the lease with the invalid word on, all ids of a millisecond are made");
     destroy (&s, 11 + LEASE);
 }
 

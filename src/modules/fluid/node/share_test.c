@@ -98,23 +98,25 @@ static void test_borrow (void)
 
     make_pair (&up, &down, 128);
     ok (down.wants == 1 && down.wanted.rank == 3 && down.wanted.size == 128 && state_of (&down, 10) == NODE_IDLE,
-        "an idle rank with a configured size requests it");
-    ok (pass (&up, &down, 10) && state_of (&down, 11) == NODE_BORROWING, "it borrows from the next millisecond on");
+        "an idle rank with a configured size requests a sublease of that size");
+    ok (pass (&up, &down, 10) && state_of (&down, 11) == NODE_BORROWING,
+        "a borrower uses a sublease from the next millisecond on");
     ask (&down, 11, 128, 0, false);
     struct fluid_fields f = fluid_split (down.req[1].first);
     ok (down.req[1].ids == 128 && f.generator == 1 && f.timestamp_ms == 11 && f.sequence == 0 && down.forwards == 0,
-        "it makes ids of its lender's generator");
+        "a borrower makes ids of its lender's generator");
     ask (&up, 11, 1024, 0, false);
     node_tick (up.n, AT (12));
     ok (fluid_split (up.req[1].first).sequence == 128 && up.req[1].answers == 1 && up.req[1].ids == 1024
             && !up.disorder,
-        "its lender makes other ids");
+        "the lender makes ids with other sequence numbers than its borrower");
     destroy (&down, 13);
-    ok (down.wanted.size == 0 && down.wanted.end_ms == 12, "a borrower that stops returns what is above all its ids");
-    ok (!pass (&up, &down, 13), "a return has no answer");
+    ok (down.wanted.size == 0 && down.wanted.end_ms == 12,
+        "a borrower that stops returns the sublease at a time above all its ids");
+    ok (!pass (&up, &down, 13), "the return of a sublease gets no answer");
     ask (&up, 14, 1024, 0, false);
     ok (up.req[1].answers == 2 && fluid_split (up.req[1].first).sequence == 0,
-        "then the lender makes these ids itself");
+        "after the return the lender makes ids with the numbers of the sublease");
     destroy (&up, 15);
 }
 
@@ -127,22 +129,24 @@ static void test_order (void)
     ask (&down, 11, 10, 0, false);
     ask (&down, 11, 17, 0, false);
     ok (down.req[1].answers == 1 && down.forwards == 1 && down.count == 17 && down.after == down.req[1].last,
-        "a request for more than a millisecond's ids is forwarded, above all ids before");
+        "a request for more ids than the sublease has in a millisecond is forwarded, for ids above all ids before");
     ask (&down, 12, 1, 0, false);
-    ok (down.req[1].answers == 1 && down.forwards == 1, "meanwhile the borrower makes no ids");
+    ok (down.req[1].answers == 1 && down.forwards == 1,
+        "while a borrower's request is forwarded, the borrower makes no ids");
     ask (&up, 11, down.count, down.after, true);
     ok (up.req[1].answers == 1 && fluid_split (up.req[1].first).timestamp_ms == 11 && up.req[1].first > down.after,
-        "the lender serves it in the same millisecond, from the numbers that it keeps");
+        "the lender serves a borrower's forward in the same millisecond, from the numbers that it keeps");
     const struct id_run run = { up.req[1].first, 17 };
     node_forwarded (down.n, AT (12), down.tag, &run, 1);
     ok (down.req[1].answers == 3 && !down.disorder && fluid_split (down.req[1].last).timestamp_ms == 12,
-        "then waiting requests are served from the sublease, above these ids");
+        "after the response the waiting requests of a borrower are served from the sublease, above the ids of the "
+        "response");
     const struct id_run late = { fluid_split (down.req[1].last).timestamp_ms << 24 | 1 << 10 | 900, 17 };
     ask (&down, 13, 17, 0, false);
     node_forwarded (down.n, AT (13), down.tag, &late, 1);
     ask (&down, 12, 1, 0, false);
-    ok (!down.disorder && down.forwards == 2, "after ids from the parent, the generator continues in their "
-                                              "millisecond");
+    ok (!down.disorder && down.forwards == 2,
+        "after ids from the parent a borrower makes further ids in the millisecond of these ids");
     destroy (&down, 14);
     destroy (&up, 14);
 }
@@ -154,26 +158,27 @@ static void test_trouble (void)
     make_pair (&up, &down, 16);
     pass (&up, &down, 10);
     ask (&down, 11, 40, 0, false);
-    ok (down.forwards == 1, "a request is forwarded");
+    ok (down.forwards == 1, "a borrower forwards a request that is too large for its sublease");
     node_tick (down.n, AT (90));
-    ok (down.cancels == 0 && down.req[1].answers == 0, "its answer is awaited");
+    ok (down.cancels == 0 && down.req[1].answers == 0, "a borrower waits for the response to a forward");
     node_tick (down.n, AT (112));
     ok (down.cancels == 1 && down.req[1].answers == 1 && down.req[1].ids == 40 && !down.disorder,
-        "for at most a tenth of a second: then the ids are made here");
+        "after a tenth of a second without a response a borrower makes the ids itself");
     node_parent (down.n, AT (113), false);
     ask (&down, 114, 100, 0, false);
     for (uint64_t ms = 115; ms < 125; ms++)
         node_tick (down.n, AT (ms));
-    ok (down.req[1].answers == 2 && down.forwards == 1, "without a parent all ids are made here");
-    ok (state_of (&down, TERM + 200) == NODE_IDLE, "until the sublease is over");
+    ok (down.req[1].answers == 2 && down.forwards == 1, "a borrower without a parent makes all ids itself");
+    ok (state_of (&down, TERM + 200) == NODE_IDLE, "a borrower without a parent is idle when the sublease is over");
     node_parent (down.n, AT (TERM + 200), true);
-    ok (down.wanted.number == 2, "a new parent is asked immediately");
+    ok (down.wanted.number == 2, "a borrower requests a sublease from a new parent immediately");
     node_share_failed (down.n, AT (TERM + 201), ENOSYS);
     node_tick (down.n, AT (TERM + 2000));
-    ok (down.wants == 3, "a parent without the module is asked again, as the module may be reloaded");
+    ok (down.wants == 3,
+        "a borrower requests a sublease again from a parent without the module, because the module may be reloaded");
     node_share_failed (down.n, AT (TERM + 2001), ENOTSUP);
     node_tick (down.n, AT (TERM + 60000));
-    ok (down.wants == 3, "a parent that grants no subleases is not asked again");
+    ok (down.wants == 3, "a borrower sends no further request to a parent that grants no subleases");
     destroy (&down, TERM + 60000);
     destroy (&up, 20);
 }
@@ -189,14 +194,15 @@ static void test_need (void)
         const struct id_run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
     }
-    ok (down.wants == 0, "a rank with requests for a short time forwards");
+    ok (down.wants == 0, "a rank that has requests for a short time forwards them");
     for (; ms < 4000 && down.wants == 0; ms += 10) {
         ask (&down, ms, 1, 0, false);
         const struct id_run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
         node_tick (down.n, AT (ms + 1));
     }
-    ok (down.wants == 1 && down.wanted.size == 16 && pass (&up, &down, ms), "if the requests continue it borrows");
+    ok (down.wants == 1 && down.wanted.size == 16 && pass (&up, &down, ms),
+        "a rank whose requests continue gets a sublease");
     int forwards = down.forwards;
     for (uint64_t end = ms + 30000; ms < end; ms += 10) {
         int wants = down.wants;
@@ -207,20 +213,20 @@ static void test_need (void)
             pass (&up, &down, ms);
     }
     ok (down.forwards <= forwards + 1 && down.wants > 2 && down.wants < 8 && !down.disorder,
-        "it sends no other message than the request, twice in a term");
+        "a borrower sends no other messages than the request for its sublease, twice in a term");
     for (uint64_t end = ms + 8000; ms < end && down.wanted.size > 0; ms += 100)
         node_tick (down.n, AT (ms));
-    ok (down.wanted.size == 0 && state_of (&down, ms) == NODE_IDLE, "when requests cease it returns the "
-                                                                    "sublease");
+    ok (down.wanted.size == 0 && state_of (&down, ms) == NODE_IDLE,
+        "a borrower whose requests cease returns the sublease");
     uint32_t per_ms;
     ok (lender_count (&up.n->sharing.lender, ms, &per_ms) == 1 && per_ms > 0,
-        "until the lender receives that, the numbers are "
-        "the borrower's");
+        "until the lender receives the return, it does not use the numbers of the sublease");
     pass (&up, &down, ms);
-    ok (lender_count (&up.n->sharing.lender, ms + 1, &per_ms) == 0 && per_ms == 0, "then they are the lender's again");
+    ok (lender_count (&up.n->sharing.lender, ms + 1, &per_ms) == 0 && per_ms == 0,
+        "when the lender has received the return, it uses the numbers of the sublease");
     forwards = down.forwards;
     ask (&down, ms + 10, 1, 0, false);
-    ok (down.forwards == forwards + 1, "if requests come again later, the rank forwards first");
+    ok (down.forwards == forwards + 1, "a rank that has returned its sublease forwards the next request");
     destroy (&down, ms);
     destroy (&up, ms);
 }
@@ -239,7 +245,7 @@ static void test_seldom (void)
         node_tick (down.n, AT (ms + 1));
     }
     ok (down.wants == 0 && asked > 1000 && down.forwards == asked && down.req[1].answers == asked && !down.disorder,
-        "a rank with few requests forwards each, and never borrows");
+        "a rank with few requests forwards each of them, and never requests a sublease");
     destroy (&down, 4 * TERM);
     destroy (&up, 4 * TERM);
 }
@@ -260,27 +266,30 @@ static void test_lend_on (void)
     create (&low, 5, 16);
     set_clock (&low, AT (10));
     ok (!pass (&mid, &low, 10) && mid.wants == 1 && mid.wanted.size == 64,
-        "a rank without own need borrows four times what a child requests");
+        "a rank without requests of its own requests a sublease of four times the size that a child requests");
     pass (&up, &mid, 11);
-    ok (pass (&mid, &low, 12) && low.n->sharing.borrower.area[0].generator == 1, "and grants a part of it");
+    ok (pass (&mid, &low, 12) && low.n->sharing.borrower.area[0].generator == 1,
+        "a borrower grants a part of its sublease to its child");
     ask (&low, 13, 16, 0, false);
     ask (&mid, 13, 16, 0, false);
     ok (low.req[1].last < mid.req[1].first && fluid_split (mid.req[1].first).sequence == 16,
-        "the child gets the lower sequence numbers");
+        "a borrower's child gets the lower sequence numbers");
     node_tick (low.n, AT (9000));
     node_tick (mid.n, AT (9000));
     node_report (mid.n, AT (9000), &low.report);
     node_tick (mid.n, AT (10100));
     node_tick (mid.n, AT (11200));
     ok (low.report.borrowed_low_ms == 9000 && mid.report.borrowed_low_ms == 9000,
-        "a borrower's position includes its own borrowers' positions");
+        "the position of a borrower includes the positions of its own borrowers");
     destroy (&mid, 12000);
     ok (mid.wanted.size == 0 && mid.wanted.end_ms >= 11 + TERM && mid.wanted.left_ms > 0,
-        "a borrower with borrowers returns what is above their ends, and reports for how long they use the rest");
+        "a borrower with borrowers returns the time above the ends of their subleases, and reports for how long "
+        "they use the rest");
     pass (&up, &mid, 12000);
     destroy (&up, 12001);
     ok (up.nback == 1 && up.back[0].end_ms >= 11 + TERM && up.back[0].left_ms > 0,
-        "an owner reports the same to the root");
+        "an owner with borrowers returns the time above the ends of their subleases, and reports for how long they "
+        "use the rest");
     destroy (&low, 12001);
 }
 
@@ -292,15 +301,19 @@ static void test_starved (void)
     create (&second, 5, 256);
     memset (second.n->config.incarnation, '6', IDT_MSG_UUID_LEN);
     set_clock (&second, AT (10));
-    ok (pass (&up, &first, 10) && width_of (&first) == 256, "the first borrower gets half of what is available");
+    ok (pass (&up, &first, 10) && width_of (&first) == 256, "the first borrower gets half of the available granules");
     up.n->config.share_keep = 768; /* as if the rank needed so much itself */
-    ok (!pass (&up, &second, 12), "if that is all, the second borrower gets nothing");
+    ok (!pass (&up, &second, 12),
+        "if the first borrower has all granules that the lender does not need, the second borrower gets nothing");
     node_tick (first.n, AT (10 + TERM / 2));
-    ok (pass (&up, &first, 10 + TERM / 2) && width_of (&first) == 128, "then the first one's renewal gets half");
+    ok (pass (&up, &first, 10 + TERM / 2) && width_of (&first) == 128,
+        "after a second borrower got nothing, the renewal of the first one gets half of the granules");
     node_tick (second.n, AT (20 + TERM));
-    ok (pass (&up, &second, 20 + TERM) && width_of (&second) == 64, "so that the second one gets some, too");
+    ok (pass (&up, &second, 20 + TERM) && width_of (&second) == 64,
+        "after the first borrower's renewal, the second borrower gets granules");
     node_tick (first.n, AT (30 + TERM));
-    ok (pass (&up, &first, 30 + TERM) && width_of (&first) == 128, "and the first one keeps its half");
+    ok (pass (&up, &first, 30 + TERM) && width_of (&first) == 128,
+        "beside a second borrower the first one keeps its half");
     destroy (&first, 40 + TERM);
     destroy (&second, 40 + TERM);
     destroy (&up, 40 + TERM);
@@ -317,18 +330,18 @@ static void test_refused (void)
     create (&up, 1, NODE_SHARE_OFF);
     errno = 0;
     ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == -1 && errno == ENOTSUP,
-        "a rank with fluid.share=off answers ENOTSUP");
+        "a rank with fluid.share=off answers a request for a sublease with ENOTSUP");
     node_stop (up.n, AT (10));
     ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == -1 && errno == EHOSTUNREACH,
-        "a rank that is stopping answers EHOSTUNREACH");
+        "a rank that is stopping answers a request for a sublease with EHOSTUNREACH");
     node_destroy (up.n);
     create (&up, 1, 16);
-    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == 0, "a rank without a range grants nothing");
+    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == 0, "a rank without a range grants no sublease");
     set_clock (&up, AT (10));
     give_lease (&up, 10);
     ask (&up, 11, 65536, 0, false);
     ok (node_share (up.n, AT (12), &down.wanted, &share, &retry_ms) == 0 && retry_ms == 1000,
-        "nor does a rank with a large backlog");
+        "a rank with a large backlog grants no sublease");
     struct loan loan;
     errno = 0;
     ok (node_lend (down.n, AT (12), "x", &loan) == -1 && errno == ENOTSUP, "a borrower grants no time to modules");
@@ -350,7 +363,7 @@ static void test_reload (void)
     const char *left = node_remember (next.n, past, size, &more);
     ok (left && strcmp (left, "more") == 0 && next.n->sharing.lender.count == 1
             && lender_end (&next.n->sharing.lender) == lender_end (&up.n->sharing.lender),
-        "the handover contains the subleases");
+        "the handover of a node contains its subleases");
     node_destroy (up.n);
     free (past);
     destroy (&next, 21);

@@ -104,22 +104,25 @@ static void test_spill (void)
     create (&s, SPILL, 2000);
     ask (&s, 10, UP, MANY, "child one");
     run_until (&s, 10, 11);
-    ok (s.forwards == 0, "a single child's request is served here, even for the largest count");
+    ok (s.forwards == 0, "the request of a single child is served by this rank, even for the largest number of ids");
     ask (&s, 12, HERE, MANY, "child two");
     ok (s.forwards == 1 && s.count > MANY - 3 * FLUID_PER_MS && s.n->stats.spilled == 1,
-        "of two requests the one whose turn is last is passed on, as a whole");
-    ok (s.after == s.n->last_id && fluid_split (s.after).timestamp_ms == 12, "for ids above all that were made here");
+        "of two requests of children the one whose turn is last is passed on to the parent, as a whole");
+    ok (s.after == s.n->last_id && fluid_split (s.after).timestamp_ms == 12,
+        "a request that is passed on asks for ids above all ids that were made by this rank");
     run_until (&s, 13, 80);
     ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY && s.req[UP].answers == 0 && s.forwards == 1,
-        "the other one is served here meanwhile");
-    ok (node_deadline (s.n) > AT (81), "then no work is left here");
+        "while one request is passed on, the other one is served by this rank");
+    ok (node_deadline (s.n) > AT (81), "when the other request is served, this rank has no work left");
     answer (&s, 82);
     ok (is_complete (&s, UP) && s.req[UP].ids == MANY && s.req[UP].last >> 24 == 12 + s.count / FLUID_PER_MS + 1,
-        "the parent's ids complete the first one, in order with the ids that it got here");
+        "the parent's ids complete a request that was passed on, above the ids that it got from this rank");
     ask (&s, 83, 3, 10, "child one");
-    ok (is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "ids made afterwards are above these");
+    ok (is_complete (&s, 3) && s.req[3].first > s.req[UP].last,
+        "ids that this rank makes later are above the parent's ids");
     destroy (&s, 84);
-    ok (s.req[HERE].answers == 1 && s.req[UP].answers == 1 && s.req[3].answers == 1, "each request is answered once");
+    ok (s.req[HERE].answers == 1 && s.req[UP].answers == 1 && s.req[3].answers == 1,
+        "each of two requests, of which one was passed on, is answered once");
 }
 
 static void test_order (void)
@@ -130,11 +133,14 @@ static void test_order (void)
     ask (&s, 13, 3, 100, "child one");
     ask_as (&s, 13, 4, 2000, "a client", false);
     run_until (&s, 13, 90);
-    ok (s.req[3].answers == 0, "a later request of the same child is not served before the one passed on is complete");
-    ok (is_complete (&s, HERE) && is_complete (&s, 4), "other requests are served meanwhile");
+    ok (s.req[3].answers == 0,
+        "a later request of a child waits until the child's request that was passed on is complete");
+    ok (is_complete (&s, HERE) && is_complete (&s, 4),
+        "while a request of one child is passed on, requests of others are served");
     answer (&s, 91);
     run_until (&s, 91, 92);
-    ok (is_complete (&s, UP) && is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "then it gets ids above");
+    ok (is_complete (&s, UP) && is_complete (&s, 3) && s.req[3].first > s.req[UP].last,
+        "a later request of a child gets ids above those of the request that was passed on");
     destroy (&s, 93);
 }
 
@@ -146,19 +152,20 @@ static void test_what (void)
     ask (&s, 10, 1, MANY, "child one");
     ask (&s, 10, 2, MANY, "child two");
     run_until (&s, 11, 20);
-    ok (s.forwards == 0, "without fluid.spill-backlog nothing is passed on");
+    ok (s.forwards == 0, "without fluid.spill-backlog no request is passed on");
     destroy (&s, 21);
     create (&s, SPILL, 2000);
     ask_as (&s, 10, 1, MANY, "client one", false);
     ask_as (&s, 10, 2, MANY, "client two", false);
     run_until (&s, 11, 20);
-    ok (s.forwards == 0, "requests of clients are served here");
+    ok (s.forwards == 0, "requests of clients are not passed on");
     destroy (&s, 21);
     create (&s, SPILL, 2000);
     for (size_t i = 1; i <= 5; i++)
         ask (&s, 10, i, 2 * FLUID_PER_MS, i % 2 ? "child one" : "child two");
     run_until (&s, 10, 30);
-    ok (s.forwards == 0 && is_complete (&s, 1) && is_complete (&s, 5), "nothing is passed on below that backlog");
+    ok (s.forwards == 0 && is_complete (&s, 1) && is_complete (&s, 5),
+        "no request is passed on if the backlog is below fluid.spill-backlog");
     destroy (&s, 31);
 }
 
@@ -172,16 +179,18 @@ static void test_bound (void)
         ask (&s, 10, i + 1, 20000, child[i]);
     run_until (&s, 11, 11);
     ok (s.forwards == 1 && s.count > 40000 && s.count <= NODE_MAX_COUNT,
-        "as much as one request may ask for is passed on: %u ids", (unsigned)s.count);
+        "requests for at most as many ids as one message may ask for are passed on: %u ids", (unsigned)s.count);
     run_until (&s, 12, 20);
     ok (s.forwards == 1 && node_forward_left_here (s.n) > (uint64_t)SPILL * FLUID_PER_MS,
-        "nothing else is passed on before it is answered");
+        "while requests are passed on, no further ones are passed on");
     answer (&s, 21);
-    ok (s.forwards == 2 && s.count > 20000, "then some of the rest: %u ids", (unsigned)s.count);
-    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "at least half of that backlog is left here");
+    ok (s.forwards == 2 && s.count > 20000,
+        "when the parent has answered, some of the remaining requests are passed on: %u ids", (unsigned)s.count);
+    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2,
+        "at least half of fluid.spill-backlog is left for this rank");
     destroy (&s, 22);
     for (size_t i = 1; i <= 6; i++)
-        ok (s.req[i].answers == 1, "child %s is answered once", child[i - 1]);
+        ok (s.req[i].answers == 1, "the request of child %s is answered once", child[i - 1]);
 }
 
 /* All waiting requests would fit into one, but then the rank would be idle (rule P_KEEP). */
@@ -194,12 +203,14 @@ static void test_keep (void)
     ask (&s, 10, 2, 8000, "child two");
     run_until (&s, 11, 11);
     ok (s.forwards == 1 && s.count > 0 && s.count <= 8000,
-        "of two requests one is passed on, although both would fit: %u ids", (unsigned)s.count);
-    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "at least half of the backlog remains");
+        "of two requests only one is passed on, although the message has space for both: %u ids", (unsigned)s.count);
+    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2,
+        "when one of two requests is passed on, at least half of fluid.spill-backlog is left for this rank");
     run_until (&s, 12, 30);
-    ok (is_complete (&s, 1) + is_complete (&s, 2) == 1, "and is served here meanwhile");
+    ok (is_complete (&s, 1) + is_complete (&s, 2) == 1,
+        "the request that is not passed on is served by this rank meanwhile");
     answer (&s, 31);
-    ok (is_complete (&s, 1) && is_complete (&s, 2), "then the other one completes");
+    ok (is_complete (&s, 1) && is_complete (&s, 2), "the parent's ids complete the request that was passed on");
     destroy (&s, 32);
 }
 
@@ -212,7 +223,8 @@ static void test_few (void)
     ask (&s, 10, 2, 64, "child two");
     ask (&s, 10, 3, 64, "child two");
     run_until (&s, 12, 15);
-    ok (s.forwards == 0 && is_complete (&s, 2) && is_complete (&s, 3), "a newcomer's few ids are made here");
+    ok (s.forwards == 0 && is_complete (&s, 2) && is_complete (&s, 3),
+        "a request for few ids of a child with no other request is served by this rank");
     destroy (&s, 16);
 }
 
@@ -227,16 +239,15 @@ static void test_refused (void)
         node_forward_failed (s.n, AT (13), s.tag, errors[i]);
         run_until (&s, 13, 32);
         ok (s.forwards == 1 && s.req[UP].answers == 0,
-            "after a refusal (%s) the parent is not asked again "
-            "immediately",
-            strerror (errors[i]));
+            "after a refusal (%s) nothing is passed on to the parent for some time", strerror (errors[i]));
         run_until (&s, 33, 34);
-        ok (s.forwards == 2, "but after a delay");
+        ok (s.forwards == 2, "after a refusal requests are passed on again when a delay has passed");
         for (uint64_t ms = 34; ms <= 150; ms++) {
             node_forward_failed (s.n, AT (ms), s.tag, errors[i]);
             node_tick (s.n, AT (ms));
         }
-        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "the ids are made here");
+        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY,
+            "the ids of a request that the parent refused are made by this rank");
         destroy (&s, 151);
     }
 }
@@ -251,14 +262,15 @@ static void test_unsound (void)
         struct id_run run = { kind == 1 ? 1 : s.after + 1 + (1 << 24), s.count - (kind == 0) };
         node_forwarded (s.n, AT (13), s.tag, &run, kind < 2);
         ok (s.req[UP].answers == 0 && !s.n->up.spilled.busy && s.n->stats.forwards_lost == 1,
-            "an invalid answer fails no request");
+            "an invalid response of the parent fails no request");
         run_until (&s, 13, 32);
-        ok (s.forwards == 1, "the parent is not asked again immediately");
+        ok (s.forwards == 1, "after an invalid response nothing is passed on to the parent for some time");
         for (uint64_t ms = 33; ms <= 150; ms++) {
             node_forwarded (s.n, AT (ms), s.tag, &run, kind < 2);
             node_tick (s.n, AT (ms));
         }
-        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "the ids are made here");
+        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY,
+            "after an invalid response the ids are made by this rank");
         destroy (&s, 151);
     }
 }
@@ -269,19 +281,19 @@ static void test_parent_lost (void)
 
     pass (&s, 2000);
     node_parent (s.n, AT (14), false);
-    ok (s.cancels == 0 && !s.n->up.spilled.busy, "if the parent is lost, its answer is no longer expected");
+    ok (s.cancels == 0 && !s.n->up.spilled.busy, "if the parent is lost, this rank no longer waits for its response");
     answer (&s, 15);
     run_until (&s, 15, 150);
     ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.forwards == 1 && s.req[UP].ids == MANY,
-        "all ids are made here");
+        "if the parent is lost, all ids are made by this rank");
     node_parent (s.n, AT (151), true);
     ask (&s, 152, 3, MANY, "child one");
     ask (&s, 152, 4, MANY, "child two");
     run_until (&s, 153, 153);
-    ok (s.forwards == 2, "a new parent is asked immediately");
+    ok (s.forwards == 2, "requests are passed on immediately to a new parent");
     destroy (&s, 160);
     ok (s.req[3].answers == 1 && s.req[4].answers == 1 && s.req[3].errnum == EHOSTUNREACH,
-        "a node that stops answers requests that it passed on");
+        "a node that stops answers the requests that it has passed on");
 }
 
 static void test_patience (void)
@@ -290,12 +302,13 @@ static void test_patience (void)
 
     pass (&s, 2000);
     run_until (&s, 13, 260);
-    ok (s.cancels == 0 && s.req[UP].answers == 0, "the parent has twice the time that serving the request here would "
-                                                  "have taken");
+    ok (s.cancels == 0 && s.req[UP].answers == 0,
+        "the parent has twice the time that this rank would have needed to serve the request");
     run_until (&s, 261, 340);
-    ok (s.cancels == 1 && is_complete (&s, UP), "then it gets a cancel message, and the ids are made here");
+    ok (s.cancels == 1 && is_complete (&s, UP),
+        "a parent that does not answer in time gets a cancel message, and the ids are made by this rank");
     answer (&s, 341);
-    ok (s.req[UP].answers == 1, "its late answer is ignored");
+    ok (s.req[UP].answers == 1, "a response after the cancel message is ignored");
     destroy (&s, 342);
 
     pass (&s, 2000);
@@ -304,9 +317,11 @@ static void test_patience (void)
     ask (&s, 201, 4, MANY, "child two");
     run_until (&s, 201, 218);
     ok (is_complete (&s, UP) && s.forwards == 1,
-        "a parent that was slower than this rank would have been is not asked again immediately");
+        "after a parent was slower than this rank would have been, nothing is passed on for some time");
     run_until (&s, 219, 230);
-    ok (s.forwards == 2, "but after a delay");
+    ok (s.forwards == 2,
+        "after a parent was slower than this rank would have been, requests are passed on again when a delay has "
+        "passed");
     destroy (&s, 231);
 }
 
@@ -324,18 +339,18 @@ static void test_deadline (void)
     ok (is_complete (&s, HERE) && s.req[UP].answers == 0, "a request that was passed on waits until its deadline");
     run_until (&s, 110, 114);
     ok (s.req[UP].answers == 1 && s.req[UP].errnum == EAGAIN && s.cancels == 1,
-        "then it fails, and the parent is notified");
+        "at its deadline a request that was passed on fails, and the parent is notified");
     answer (&s, 115);
     destroy (&s, 116);
-    ok (s.req[UP].answers == 1, "it is answered once");
+    ok (s.req[UP].answers == 1, "a request that failed at its deadline is answered once");
 
     pass (&s, 2000);
     node_cancel (s.n, AT (14), all_gone_cb, (void *)UP);
-    ok (s.cancels == 1, "a request that the child cancels is canceled at the parent");
+    ok (s.cancels == 1, "a request that was passed on and that the child cancels is canceled at the parent");
     ask (&s, 15, 3, 100, "child one");
-    ok (s.forwards == 2 && s.count == 100, "a later request of that child does not wait for it");
+    ok (s.forwards == 2 && s.count == 100, "a later request of a child does not wait for a canceled request");
     answer (&s, 16);
-    ok (is_complete (&s, 3) && s.req[UP].answers == 0, "the canceled request is not answered");
+    ok (is_complete (&s, 3) && s.req[UP].answers == 0, "a canceled request that was passed on is not answered");
     destroy (&s, 19);
 }
 
@@ -349,14 +364,16 @@ static void test_one_of_two (void)
     ask (&s, 10, 2, 5000, "child two");
     ask (&s, 10, 3, 9000, "child three");
     run_until (&s, 11, 11);
-    ok (s.n->up.spilled.busy && s.count > 9000, "two children's requests are passed on together");
+    ok (s.n->up.spilled.busy && s.count > 9000, "the requests of two children are passed on in one message");
     node_cancel (s.n, AT (12), all_gone_cb, (void *)2);
     ask (&s, 12, 4, 1000, "child two");
     run_until (&s, 13, 18);
     ok (s.n->up.spilled.busy && is_complete (&s, 4) && s.req[2].answers == 0,
-        "after one is canceled, the next request of that child is served here");
+        "when one of two requests that were passed on is canceled, the next request of that child is served by this "
+        "rank");
     answer (&s, 19);
-    ok (is_complete (&s, 3) && s.req[3].ids == 9000 && s.req[2].answers == 0, "the other one gets its ids");
+    ok (is_complete (&s, 3) && s.req[3].ids == 9000 && s.req[2].answers == 0,
+        "when one of two requests that were passed on is canceled, the other one gets its ids");
     destroy (&s, 20);
 }
 
@@ -370,16 +387,19 @@ static void test_fenced (void)
     s.n->cur.until_us = AT (30);
     uint32_t tag = s.tag, count = s.count;
     run_until (&s, 13, 31);
-    ok (s.forwards == 2 && s.count < MANY && s.tag != tag, "a rank that becomes fenced forwards the rest");
+    ok (s.forwards == 2 && s.count < MANY && s.tag != tag,
+        "a rank that becomes fenced forwards the remaining requests");
     uint32_t rest = s.count, rest_tag = s.tag;
     s.tag = tag;
     s.count = count;
     answer (&s, 100);
-    ok (is_complete (&s, UP) && s.req[HERE].answers == 0, "the request that was passed on before is answered");
+    ok (is_complete (&s, UP) && s.req[HERE].answers == 0,
+        "when a rank has become fenced, a request that was passed on before is answered");
     s.tag = rest_tag;
     s.count = rest;
     answer (&s, 101);
-    ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY, "so is the other one");
+    ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY,
+        "when a rank has become fenced, a request that was forwarded is answered");
     destroy (&s, 102);
 }
 

@@ -48,20 +48,20 @@ static void test_ends (void)
     p = add (&w, 1, "a", 5, 10 * MS);
     waiting_add_run (&w, p, 7, 2);
     waiting_add_run (&w, p, 9, 3);
-    ok (p->nruns == 1 && w.missing == 0, "adjacent ids are one run");
+    ok (p->nruns == 1 && w.missing == 0, "adjacent ids of a request are stored as one run");
     waiting_complete (&w, 15 * MS, p);
     ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.nrequesters == 0
             && stats.waits.longest_us == 5 * MS,
-        "a request with all its ids is answered, and its entry is removed");
+        "a request that has all its ids is answered, and its entry is removed");
     p = add (&w, 2, "a", 5, 20 * MS);
     p->asked = 5;
     waiting_fail (&w, p, EAGAIN, NULL);
     ok (failures == 1 && last_errnum == EAGAIN && stats.refused == 1 && w.length == 1 && !p->cookie,
-        "an entry whose ids are under way stays when the request is answered");
+        "if a request is answered while its ids are under way, its entry stays");
     ok (waiting_expire (&w, 30 * MS, EHOSTUNREACH, NULL) == UINT64_MAX && failures == 1,
-        "the request is not answered again");
+        "a request that was answered while its ids are under way is not answered again");
     waiting_came (&w, p);
-    ok (w.length == 0 && failures == 1, "the entry is removed when its ids have arrived");
+    ok (w.length == 0 && failures == 1, "the entry of an answered request is removed when its ids have arrived");
     waiting_refuse (&w, (void *)3, EHOSTUNREACH, NULL);
     ok (last_cookie == (void *)3 && stats.unreachable == 1 && stats.stalls == 2,
         "a refused request does not count as having "
@@ -85,9 +85,9 @@ static void test_expire (void)
     waiting_cancel (&w, is_even, NULL);
     ok (w.length == 2 && failures + replies == 0, "canceled requests are dropped without an answer");
     ok (waiting_expire (&w, 3 * MS, EHOSTUNREACH, NULL) == 3 * MS && failures == 1 && last_cookie == (void *)1,
-        "requests that arrived before a time are failed, and the arrival of the next one is returned");
+        "requests that arrived before a given time fail, and the arrival of the next request is returned");
     waiting_fail_all (&w, EOVERFLOW, NULL);
-    ok (failures == 2 && last_errnum == EOVERFLOW && w.length == 0, "or all requests are failed");
+    ok (failures == 2 && last_errnum == EOVERFLOW && w.length == 0, "all waiting requests can be failed");
     waiting_fini (&w);
 }
 
@@ -99,12 +99,12 @@ static void test_oldest (void)
     waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     ok (waiting_oldest_ms (&w, 50, 40) == 50, "without waiting requests, no id is older than now");
     p = add (&w, 1, "a", 5, 20 * MS);
-    ok (waiting_oldest_ms (&w, 50, 40) == 40, "a waiting request may get ids from the cursor on");
+    ok (waiting_oldest_ms (&w, 50, 40) == 40, "a waiting request may get ids of the cursor's time");
     p->asked = 5;
     p->asked_ms = 30;
-    ok (waiting_oldest_ms (&w, 50, 40) == 30, "or from the cursor at the time of its forward");
+    ok (waiting_oldest_ms (&w, 50, 40) == 30, "a waiting request may get ids of the cursor's time at its forward");
     waiting_add_run (&w, p, UINT64_C (10) << 24, 1);
-    ok (waiting_oldest_ms (&w, 50, 40) == 10, "ids that it already has count");
+    ok (waiting_oldest_ms (&w, 50, 40) == 10, "the time of ids that a waiting request already has counts");
     waiting_came (&w, p);
     waiting_fail_all (&w, EAGAIN, NULL);
     waiting_fini (&w);
@@ -118,11 +118,12 @@ static void test_turns (void)
     add (&w, 1, "a", 5000, MS);
     add (&w, 2, "b", 10, MS);
     ok (TAILQ_FIRST (&w.round) == waiting_requester (&w, "a", REQUESTER_CLIENT),
-        "the first requester has the first turn");
+        "the first requester that waits has the first turn");
     waiting_use_turn (&w, TAILQ_FIRST (&w.round), WAITING_TURN);
-    ok (TAILQ_FIRST (&w.round) == waiting_requester (&w, "b", REQUESTER_CLIENT), "a turn ends when it is used up");
+    ok (TAILQ_FIRST (&w.round) == waiting_requester (&w, "b", REQUESTER_CLIENT),
+        "a requester's turn ends when its ids are used up");
     ok (waiting_ahead (&w, "b", REQUESTER_CLIENT, 10) == 40 && waiting_ahead (&w, "c", REQUESTER_CLIENT, 10) == 30,
-        "with turns, no requester waits for all ids of the others");
+        "if requests are served by turns, no requester waits for all ids of the others");
     waiting_fail_all (&w, EAGAIN, NULL);
     waiting_fini (&w);
 }

@@ -462,13 +462,13 @@ static void test_tree (void)
             made_by[i] = id ? (int)fluid_split (id).generator : -1;
             bad += id == 0;
         }
-    ok (bad == 0, "each rank answers, and the ids increase");
+    ok (bad == 0, "each rank answers requests for ids, and the ids increase");
     wait_until (state_is (&t, 1, "active", 1));
     for (uint32_t i = 0; i < NRANKS; i++)
         made_by[i] = (int)fluid_split (get_ids (&t, i, 1, last[i], &last[i])).generator;
     ok (made_by[0] == 0 && made_by[1] == 1 && made_by[3] == 1 && made_by[4] == 1 && made_by[2] == 0 && made_by[5] == 0
             && made_by[6] == 0,
-        "ranks beyond the generators are served by the nearest ancestor that has a generator");
+        "ranks above the number of generators are served by the nearest ancestor that has a generator");
     ok (state_is (&t, 0, "active", 0) && state_is (&t, 3, "idle", 1) && state_is (&t, 6, "idle", 0),
         "fluid.info names the rank that serves a rank without a generator");
 
@@ -494,7 +494,7 @@ static void test_tree (void)
     fluid_t id = 0;
     ok (idt_msg_unpack (msg, &o, NULL, "{s:[[s,i]]}", "runs", &text, &n) == 0 && n == 3
             && fluid_parse (text, strlen (text), &id, NULL) == 0 && text[0] == 'f' && fluid_split (id).generator == 1,
-        "fluid.generate answers runs in F58");
+        "fluid.generate returns runs with ids in F58");
     json_decref (o);
     idt_msg_unref (msg);
     tree_fini (&t);
@@ -536,7 +536,7 @@ static void test_errors (void)
             cases[i].payload ? cases[i].payload : "-", errnum ? strerror (errnum) : "success", text);
     }
     ask_block (&t, 1, 1, UINT64_MAX, 1);
-    ok (error_of (&t, text, sizeof (text)) == EAGAIN, "an 'after' too far ahead is refused: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == EAGAIN, "a request with an 'after' too far ahead is refused: %s", text);
     tree_fini (&t);
 }
 
@@ -567,7 +567,7 @@ static void test_refused_costs_nothing (void)
     tree_start (&t);
     wait_until (state_is (&t, 0, "active", 0)) turn (&t);
     ok (all_refused (&t, 0, "fluid.trace", far, "above one that is"),
-        "traced requests for ids above one far ahead are refused");
+        "traced requests for ids above an id far ahead are refused");
     ask_json (&t, 0, "fluid.generate", "{\"count\":1000}", IDT_ROLE_USER);
     ok (error_of (&t, text, sizeof (text)) == 0, "refused requests use nothing of the guest's rate limit: %s", text);
     t.rank[6].cut = true;
@@ -611,9 +611,9 @@ static void test_between_brokers (void)
     }
     ask_json (&t, 0, "fluid.lend", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"),
-        "nor can a module of another broker: %s", text);
+        "a module of another broker cannot send such a request: %s", text);
     wait_until (state_is (&t, 0, "active", 0)); /* until the first horizon is stored */
-    ok (t.rank[0].logged == 0, "the refused requests change nothing, and nothing is logged");
+    ok (t.rank[0].logged == 0, "refused requests change nothing, and are not logged");
     tree_fini (&t);
 }
 
@@ -695,7 +695,8 @@ static void test_trouble (void)
     turn (&t);
     cut (&t, 6, false);
     const idt_msg_t *msg = answer (&t);
-    ok (idt_msg_errnum (msg) == 0, "or are answered if the parent is back earlier");
+    ok (idt_msg_errnum (msg) == 0,
+        "without a lease requests are answered if the parent is connected before fluid.forward-timeout");
     idt_msg_unref (msg);
     cut (&t, 1, false);
 
@@ -704,11 +705,12 @@ static void test_trouble (void)
     for (uint32_t i = 3; i < 5; i++)
         t.rank[i].ops->parent (t.rank[i].ops_arg, false);
     ask_block (&t, 3, 1, last, 1);
-    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "an idle rank whose parent is dead answers EHOSTUNREACH");
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH,
+        "a request to an idle rank whose parent has ended fails with EHOSTUNREACH");
     start_rank (&t, 1, NULL);
     for (uint32_t i = 3; i < 5; i++)
         t.rank[i].ops->parent (t.rank[i].ops_arg, true);
-    ok (get_ids (&t, 3, 10, before, &last) != 0, "when the parent is back, ids continue above the earlier ones");
+    ok (get_ids (&t, 3, 10, before, &last) != 0, "when the parent has returned, ids are above the earlier ones");
 
     cut (&t, 6, true);
     ask_block (&t, 6, 1, 0, 1);
@@ -716,15 +718,13 @@ static void test_trouble (void)
     drop (&t.answers);
     cut (&t, 6, false);
     get_ids (&t, 6, 1, 0, &last);
-    ok (fifo_pop (&t.answers) == NULL, "a client that has disconnected gets no answer");
+    ok (fifo_pop (&t.answers) == NULL, "the request of a client that has disconnected is not answered");
 
     ask_block (&t, 0, 65536, 0, 1);
     stop_rank (&t, 0);
     turn (&t);
     ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH,
-        "a module that is unloaded answers the requests that "
-        "wait: %s",
-        text);
+        "a module that is unloaded answers the requests that wait in it: %s", text);
     tree_fini (&t);
 }
 
@@ -751,16 +751,17 @@ static void test_restart (void)
     get_ids (&t, 0, 3000, 0, &last);
     stop_rank (&t, 0);
     start_rank (&t, 0, &err);
-    ok (get_ids (&t, 0, 10, last, &last) != 0, "after a clean stop rank 0 continues above all ids");
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "after a clean stop rank 0 makes ids above all ids before");
     json_t *o = info (&t, 0);
-    ok (json_real_value (json_object_get (o, "ahead_ms")) < 1000, "and its time is not ahead of the clock");
+    ok (json_real_value (json_object_get (o, "ahead_ms")) < 1000,
+        "after a clean stop the time of rank 0 is not ahead of the clock");
     ok (strcmp (json_string_value (json_object_get (o, "epoch")), "2026-01-01T00:00:00.000Z") == 0,
-        "and its epoch is unchanged");
+        "after a clean stop the epoch of rank 0 is unchanged");
     json_decref (o);
 
     thief = t.rank[0]; /* start_rank () resets it */
     ok (start_rank (&t, 0, &err) < 0 && errno == EBUSY && strstr (err.text, "in use by broker 00000000"),
-        "a second rank 0 on the statedir does not start: %s", err.text);
+        "a second rank 0 on the same statedir does not start: %s", err.text);
     t.rank[0] = thief;
     stop_rank (&t, 0);
     tree_fini (&t);
@@ -773,11 +774,9 @@ static void test_restart (void)
     t.options[0] = "fluid.epoch";
     t.options[1] = "2026-01-01T00:00:00Z";
     ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must remain"),
-        "an epoch that differs from the stored one is "
-        "refused: %s",
-        err.text);
+        "a fluid.epoch that differs from the stored epoch is refused: %s", err.text);
     t.options[0] = NULL;
-    ok (start_rank (&t, 0, &err) == 0, "without fluid.epoch rank 0 starts");
+    ok (start_rank (&t, 0, &err) == 0, "without fluid.epoch rank 0 starts with the stored epoch");
     tree_fini (&t);
 }
 
@@ -808,12 +807,12 @@ static void test_watermark (void)
     get_ids (&t, 3, 10, 0, &at);
     wait_until (watermark (&t, 6) > fluid_split (at).timestamp_ms);
     ok (watermark (&t, 3) > fluid_split (at).timestamp_ms,
-        "the watermark passes the ids that were made, on every rank");
+        "the watermark rises above the ids that were made, on every rank");
     ms = watermark (&t, 0);
     for (uint32_t i = 0; i < NRANKS; i++)
         if (!get_ids (&t, i, 100, 0, &last) || fluid_split (last).timestamp_ms < ms)
             ms = UINT64_MAX;
-    ok (ms != UINT64_MAX && ms > 0, "afterwards no rank makes an id below it");
+    ok (ms != UINT64_MAX && ms > 0, "no rank makes an id below a watermark that was published");
     uint64_t number = watermark (&t, 0);
     ask_json (&t, 0, "fluid.watermark", "{}", IDT_ROLE_USER);
     const idt_msg_t *msg = answer (&t);
@@ -825,7 +824,7 @@ static void test_watermark (void)
             && fluid_parse (id, strlen (id), &lowest, NULL) == 0 && fluid_split (lowest).timestamp_ms >= number
             && fluid_split (lowest).sequence == 0 && fluid_split (lowest).generator == 0 && strlen (date) == 24
             && behind < 2000,
-        "the watermark is reported with the lowest id that may still be made, its date, and how far it is behind");
+        "fluid.watermark returns the lowest id that may still be made, its date, and how far it is behind");
     json_decref (o);
     idt_msg_unref (msg);
 
@@ -834,18 +833,19 @@ static void test_watermark (void)
     wait_until (fluid_split (last).timestamp_ms >= number + 500) get_ids (&t, 0, 1, last, &last);
     ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds the watermark back");
     wait_until (watermark (&t, 0) >= number + 500) turn (&t);
-    ok (state_is (&t, 3, "fenced", 0), "until its lease ends");
+    ok (state_is (&t, 3, "fenced", 0), "a broker that is cut off holds the watermark back until its lease ends");
 
     ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
-    ok (error_of (&t, text, sizeof (text)) == EPROTO, "a malformed position is refused: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == EPROTO, "a report with a malformed position is refused: %s", text);
     for (int i = 0; i < 3; i++)
         ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
     ok (error_of (&t, text, sizeof (text)) == 0 && error_of (&t, text, sizeof (text)) == 0
             && error_of (&t, text, sizeof (text)) == 0,
-        "all clients that ask at the same time are answered");
+        "all clients that request the watermark at the same time are answered");
     cut (&t, 6, true);
     ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
-    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "without a parent they get EHOSTUNREACH");
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH,
+        "clients that request the watermark get EHOSTUNREACH without a parent");
     tree_fini (&t);
 }
 
@@ -879,17 +879,19 @@ static void test_still (void)
     wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 2000) turn (&t);
     cut (&t, 1, true); /* and with it its subtree */
     wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 4000) turn (&t);
-    ok (still_ms (&t) > 0, "rank 0 knows for how long the watermark has not advanced, even if no client asked "
-                           "meanwhile");
+    ok (still_ms (&t) > 0,
+        "rank 0 knows for how long the watermark has not advanced, even if no client requested the watermark "
+        "meanwhile");
     wait_until (still_ms (&t) > 1000) turn (&t);
     still = still_ms (&t);
-    ok (still <= clock_ms (CLOCK_MONOTONIC) - before_ms, "which is at most the time that has passed");
+    ok (still <= clock_ms (CLOCK_MONOTONIC) - before_ms,
+        "the time for which the watermark has not advanced is at most the time that has passed");
     cut (&t, 1, false);
     number = watermark (&t, 0);
     wait_until (watermark (&t, 0) > number) turn (&t);
     uint64_t anew = still;
     wait_until ((anew = still_ms (&t)) < still) turn (&t);
-    ok (anew < still, "when the watermark advances, that time starts at zero again");
+    ok (anew < still, "when the watermark advances, the time for which it has not advanced starts at zero again");
     tree_fini (&t);
 }
 
@@ -916,37 +918,38 @@ static void test_disk (void)
     disk_choose (t.dir);
     start_rank (&t, 0, &err);
     wait_until (get_ids (&t, 0, 1, 0, &last) && horizon_store_says (&t, "good")) turn (&t);
-    ok (horizon_store_says (&t, "good"), "a working disk is reported as good");
+    ok (horizon_store_says (&t, "good"), "fluid.info reports a disk that works as good");
     disk_fail (1, true, DISK_FULL);
     wait_until (horizon_store_says (&t, "failing: ")) turn (&t);
     uint64_t horizon = number_of (&t, "horizon_ms"); /* the write that was under way has ended */
     ok (horizon_store_says (&t, "the disk is full"), "fluid.info reports a full disk");
-    ok (strstr (t.rank[0].log, "the disk is full: no leases are granted"), "and the log does: %s", t.rank[0].log);
+    ok (strstr (t.rank[0].log, "the disk is full: no leases are granted"), "the log reports a full disk: %s",
+        t.rank[0].log);
     int logged = t.rank[0].logged;
     ask_block (&t, 0, 1, 0, 1);
     wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
-    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "when the lease is over, requests fail: %s",
-        text);
+    ok (strstr (text, "rank 0 waits until its horizon can be stored"),
+        "with a full disk requests for ids fail when the lease is over: %s", text);
     ok (number_of (&t, "horizon_ms") == horizon && number_of (&t, "timestamp_ms") >= horizon,
-        "no lease ends after the stored horizon");
-    ok (t.rank[0].logged == logged, "the failure is logged once, not at each retry");
+        "with a full disk no lease ends after the stored horizon");
+    ok (t.rank[0].logged == logged, "the failure of a store is logged once, not at each retry");
     disk_fail (1, true, DISK_BROKEN);
     wait_until (horizon_store_says (&t, "I/O error")) turn (&t);
-    ok (t.rank[0].logged == logged + 1, "a failure with another reason is logged, once");
+    ok (t.rank[0].logged == logged + 1, "a failure of a store with another reason is logged once");
     disk_fail (0, false, DISK_FULL);
     wait_until (horizon_store_says (&t, "good")) turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon,
-        "when the disk works again, rank 0 continues without help");
+        "when the disk works again, rank 0 makes ids without a restart");
 
     disk_hang (true);
     wait_until (horizon_store_says (&t, "slow")) turn (&t);
     horizon = number_of (&t, "horizon_ms");
     ask_block (&t, 0, 1, 0, 1);
     wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
-    ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is reported as slow, and delays nothing else");
+    ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is reported as slow, and delays no other requests");
     disk_hang (false);
     wait_until (horizon_store_says (&t, "good")) turn (&t);
-    ok (get_ids (&t, 0, 10, last, &last) != 0, "when the disk continues, rank 0 continues");
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "when the disk no longer hangs, rank 0 makes ids");
     tree_fini (&t);
 }
 
@@ -971,12 +974,12 @@ static void test_recover (void)
     write_file (&t, "fluid.sqlite", "junk");
     t.options[2] = NULL;
     ok (start_rank (&t, 0, &err) < 0 && errno == EBADMSG && strstr (err.text, "--recover-horizon"),
-        "a damaged file is refused: %s", err.text);
+        "a damaged file of the horizon is refused: %s", err.text);
     t.options[2] = "fluid.recover-horizon";
     t.options[0] = "fluid.lease";
     t.options[1] = "60s";
-    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "fluid.epoch"), "recovery without fluid.epoch is refused: %s",
-        err.text);
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "fluid.epoch"),
+        "a recovery of the horizon without fluid.epoch is refused: %s", err.text);
     t.options[0] = "fluid.epoch";
     t.options[1] = "2026-01-01T00:00:00Z";
     t.options[3] = "soon";
@@ -984,13 +987,14 @@ static void test_recover (void)
         "a malformed fluid.recover-horizon is refused: %s", err.text);
     t.options[3] = "2059-01-01T00:00:00Z";
     ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "2059-01-01") && strstr (err.text, "fluid.max-jump"),
-        "a horizon far ahead of the clock is refused: %s", err.text);
+        "a recovered horizon far ahead of the clock is refused: %s", err.text);
     t.options[3] = "2026-01-02T00:00:00Z";
     ok (start_rank (&t, 0, &err) == 0 && number_of (&t, "horizon_ms") >= 86400000,
-        "with horizon and epoch rank 0 starts");
-    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= 86400000, "and makes ids above that date");
+        "with a recovered horizon and an epoch rank 0 starts");
+    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= 86400000,
+        "rank 0 makes ids above the recovered horizon");
     snprintf (path, sizeof (path), "%s/fluid.sqlite.damaged-1", t.dir);
-    ok (unlink (path) == 0, "the damaged file is kept");
+    ok (unlink (path) == 0, "the damaged file is kept after a recovery");
     stop_rank (&t, 0);
 
     char text[FLUID_TEXT_MAX];
@@ -998,11 +1002,12 @@ static void test_recover (void)
     fluid_format (above, FLUID_F58, text, sizeof (text));
     t.options[3] = text;
     ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above,
-        "the horizon may be given as an id, and raises the horizon of a valid file");
-    ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms, "before the first id is made");
+        "the recovered horizon may be given as an id, and raises the horizon of a valid file");
+    ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms,
+        "the recovered horizon is stored before the first id is made");
     stop_rank (&t, 0);
-    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id), "the same horizon at the next start changes "
-                                                                      "nothing");
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id),
+        "a start with the same recovered horizon changes nothing");
     tree_fini (&t);
 }
 
@@ -1022,13 +1027,13 @@ static void test_crashed (void)
         || horizon_store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
         || horizon_store_close (st, NULL, &err) < 0)
         bail_out (err.text);
-    ok (start_rank (&t, 0, &err) == 0, "a rank 0 that must wait for the clock starts");
+    ok (start_rank (&t, 0, &err) == 0, "a rank 0 that must wait for the clock to reach its horizon starts");
     json_t *o = info (&t, 0);
     ok (json_real_value (json_object_get (o, "ahead_ms")) > 90000.,
-        "and reports how far ahead its time is before it makes ids");
+        "a rank 0 that waits for the clock reports how far ahead its time is");
     json_decref (o);
     ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= horizon_ms,
-        "then it makes ids above its horizon");
+        "when the wait for the clock is over, rank 0 makes ids above its horizon");
     tree_fini (&t);
 }
 
@@ -1051,10 +1056,11 @@ static void test_foreign_lease (void)
         snprintf (text, sizeof (text), request, cases[i].have, cases[i].epoch);
         ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
         ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"),
-            "a broker that holds a foreign lease is granted nothing");
-        ok (horizon_store_says (&t, cases[i].say) && horizon_store_says (&t, t.dir), "fluid.info names the statedir");
-        ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "and the log does: %s",
-            t.rank[0].log);
+            "a broker that holds a lease of another root is granted nothing");
+        ok (horizon_store_says (&t, cases[i].say) && horizon_store_says (&t, t.dir),
+            "if a broker holds a lease of another root, fluid.info names the statedir");
+        ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir),
+            "if a broker holds a lease of another root, the log names the statedir: %s", t.rank[0].log);
         tree_fini (&t);
     }
 }
@@ -1086,7 +1092,7 @@ static void test_options (void)
         tree_fini (&t);
     }
     tree_init (&t, "fluid.epoch", "2000-01-01T00:00:00Z", "fluid.lease", "1s", "fluid.max-backlog", "0", NULL);
-    ok (start_rank (&t, 0, &err) == 0, "a new instance may have an old epoch");
+    ok (start_rank (&t, 0, &err) == 0, "a new instance may have an epoch that is long ago");
     tree_fini (&t);
 }
 
@@ -1139,14 +1145,15 @@ static void test_traced (void)
     t.old = true;
     trace (&t, 6, text, &above);
     ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1,
-        "a parent of an earlier version gives ids without hops: %s, %d ids from it, %u fluid.trace requests to it",
+        "a parent of an earlier version returns ids without hops: %s, %d ids from it, %u fluid.trace requests to it",
         text, (int)above, t.refused);
     trace (&t, 6, text, &above);
-    ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1, "... and is not sent fluid.trace again");
+    ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1,
+        "a parent of an earlier version gets no second fluid.trace request");
     t.old = false;
     t.rank[6].ops->parent (t.rank[6].ops_arg, true);
     trace (&t, 6, text, &above);
-    ok (strcmp (text, "6 2 0") == 0, "... until the parent reconnects: %s", text);
+    ok (strcmp (text, "6 2 0") == 0, "a parent that reconnects gets a fluid.trace request again: %s", text);
 
     cut (&t, 6, true);
     ask_json (&t, 6, "fluid.trace", "{}", IDT_ROLE_USER | IDT_ROLE_LOCAL);

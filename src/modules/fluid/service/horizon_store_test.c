@@ -65,7 +65,7 @@ static void remove_dir (void)
 {
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
-    ok (rmdir (dir) == 0, "no other file is left in the folder");
+    ok (rmdir (dir) == 0, "a horizon store leaves no other file in the folder");
 }
 
 static struct horizon_store *open_store (struct horizon_store_content *content, idt_error_t *err)
@@ -95,12 +95,13 @@ static void test_good (void)
 
     make_dir ();
     st = open_store (&content, &err);
-    ok (st && content.is_new, "a missing file is created: %s", err.text);
-    ok (horizon_store_init (st, 1234567, &new_record, &err) == 0, "and filled");
-    ok (horizon_store_result (st, &h, &err) == 0, "without a write there is no result");
-    ok (write_and_wait (st, 1000, &err) && write_and_wait (st, 2000, &err), "the thread stores horizons");
-    ok (horizon_store_result (st, &h, &err) == 0, "each result is returned once");
-    ok (horizon_store_close (st, NULL, &err) == 0, "a store can be closed without a last record");
+    ok (st && content.is_new, "if the file of the horizon store is missing, it is created: %s", err.text);
+    ok (horizon_store_init (st, 1234567, &new_record, &err) == 0, "a new horizon store gets its first record");
+    ok (horizon_store_result (st, &h, &err) == 0, "before the first write a horizon store has no result");
+    ok (write_and_wait (st, 1000, &err) && write_and_wait (st, 2000, &err),
+        "the thread of a horizon store stores horizons");
+    ok (horizon_store_result (st, &h, &err) == 0, "the result of each write is returned once");
+    ok (horizon_store_close (st, NULL, &err) == 0, "a horizon store can be closed without a last record");
     st = open_store (&content, &err);
     ok (st && !content.is_new && content.record.horizon_ms == 2000 && content.record.watermark_ms == 1000
             && content.record.settle_ms == 75 && content.epoch_ms == 1234567,
@@ -111,7 +112,7 @@ static void test_good (void)
     horizon_store_write (st, &(struct lease_record){ 3000, 10, 75, 0 });
     ok (horizon_store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0
             && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
-        "and its record replaces the one of a write under way");
+        "the record of a clean stop replaces that of a write under way");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -128,13 +129,13 @@ static void test_busy (void)
     horizon_store_init (st, 1, &new_record, &err);
     second = open_store (&content, &err);
     ok (!second && errno == EBUSY && strstr (err.text, dir) && strstr (err.text, "broker 12345678, process 1 on here"),
-        "a second open in the same process is refused: %s", err.text);
+        "a second open of a horizon store in the same process is refused: %s", err.text);
     pid_t pid = fork ();
     if (pid == 0)
         _exit (!open_store (&content, &err) && errno == EBUSY ? 0 : 1);
     waitpid (pid, &status, 0);
-    ok (status == 0, "a second open in another process is refused");
-    ok (write_and_wait (st, 1000, &err), "and does not disturb the first");
+    ok (status == 0, "a second open of a horizon store in another process is refused");
+    ok (write_and_wait (st, 1000, &err), "a refused second open does not disturb the first store");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -168,7 +169,7 @@ static void test_kill (void)
     close (to_parent[0]);
     st = open_store (&content, &err);
     ok (st && reported >= 200 && content.record.horizon_ms >= reported,
-        "after kill -9 the horizon that was reported durable is read back");
+        "after kill -9 the horizon that was reported as durable is read back");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -208,7 +209,8 @@ static void test_damaged (void)
     ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "not a file of idtree"),
         "a file of another program is refused: %s", err.text);
     remove_dir ();
-    ok (!open_store (&content, &err) && strstr (err.text, dir), "the message names a missing folder: %s", err.text);
+    ok (!open_store (&content, &err) && strstr (err.text, dir), "the message for a missing folder names the folder: %s",
+        err.text);
 }
 
 /* A full disk, simulated by the limit of the size of files. */
@@ -232,11 +234,11 @@ static void test_full (void)
     while (!failed && h < 1000)
         failed = !write_and_wait (st, h++, &err);
     setrlimit (RLIMIT_FSIZE, &old);
-    ok (failed && strstr (err.text, dir), "a failed write is reported with its reason: %s", err.text);
-    ok (write_and_wait (st, 5000, &err), "writes succeed again when the disk has space");
+    ok (failed && strstr (err.text, dir), "a failed write of a horizon is reported with its reason: %s", err.text);
+    ok (write_and_wait (st, 5000, &err), "writes of horizons succeed again when the disk has space");
     horizon_store_close (st, NULL, &err);
     st = open_store (&content, &err);
-    ok (st && content.record.horizon_ms == 5000, "and the record is read back");
+    ok (st && content.record.horizon_ms == 5000, "the record that was written after the disk had space is read back");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -312,7 +314,7 @@ static void test_faults (void)
             for (nth = 1; nth < 100 && play_fault (nth, on, fault, &bad); nth++)
                 ;
             ok (bad == 0 && nth > 3 && nth < 100,
-                "the disk is %s %s the nth of %d changes: a stored record is read back", names[fault],
+                "if the disk is %s %s the nth of %d changes, a stored record is read back", names[fault],
                 on ? "from" : "at", nth - 1);
         }
 }
@@ -343,7 +345,8 @@ static void test_first_start (void)
         rmdir (dir);
     }
     ok (bad == 0 && nth > 5 && nth < 100,
-        "a first start that fails at any of %d changes leaves nothing that stops the next", nth - 2);
+        "a first start of a horizon store that fails at any of %d changes leaves nothing that stops the next start",
+        nth - 2);
 }
 
 static void test_slow (void)
@@ -359,12 +362,12 @@ static void test_slow (void)
     disk_hang (true);
     horizon_store_write (st, &(struct lease_record){ 1000, 0, 0, 0 });
     ok (horizon_store_result (st, &h, &err) == 0 && horizon_after_power_cut () == 0,
-        "while the disk hangs the caller does not block, and no write is reported stored");
+        "while the disk hangs the caller does not block, and no write is reported as stored");
     disk_hang (false);
     struct pollfd pfd = { .fd = horizon_store_fd (st), .events = POLLIN };
     wait_until ((rc = horizon_store_result (st, &h, &err)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
-    ok (rc > 0 && h == 1000 && horizon_after_power_cut () == 1000, "when the disk continues, the write is reported "
-                                                                   "stored and is durable");
+    ok (rc > 0 && h == 1000 && horizon_after_power_cut () == 1000,
+        "when the disk no longer hangs, the write is reported as stored and is durable");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -535,7 +538,8 @@ static void test_every_bit (void)
         for (nth = 1; nth < 100 && damage_at (nth, power_cut, flip_all, &damage); nth++)
             ;
         ok (damage.wrong == 0 && damage.silent == 0 && damage.refused > 20 && nth > 3 && nth < 100,
-            "%d bits flipped in what %s leaves at any of %d changes: %d are refused, the others do no harm",
+            "%d bits are flipped in what %s leaves at any of %d changes: %d of the files are refused, and the "
+            "others do no harm",
             damage.flips, power_cut ? "a power cut" : "a kill", nth - 1, damage.refused);
     }
 }
@@ -546,7 +550,8 @@ static void test_emptied (void)
 
     for (int nth = 1; nth < 100 && damage_at (nth, false, clear_pages, &damage); nth++)
         ;
-    ok (damage.wrong == 0 && damage.refused > 0, "a file that its journal made empty is not taken for a new one");
+    ok (damage.wrong == 0 && damage.refused > 0,
+        "a file of horizons that its journal made empty is not taken for a new one");
 }
 
 /* A file of an earlier version, which a crash left with a write-ahead log beside it. */
@@ -564,16 +569,16 @@ static void test_log_of_before (void)
     horizon_store_init (st, 1767225600000, &(struct lease_record){ 620001, 7, 75, 0 }, &err);
     horizon_store_close (st, NULL, &err);
     struct database *d = database_open (&before, dir, "nobody", &err);
-    ok (d && database_run (d, "UPDATE fluid SET id = 0;", &err) == 0, "a file of an earlier version has a log: %s",
-        err.text);
+    ok (d && database_run (d, "UPDATE fluid SET id = 0;", &err) == 0,
+        "a file of horizons of an earlier version has a log: %s", err.text);
     copy_dir (dir, left);
-    ok (copy_file (dir, "fluid.sqlite-wal", left), "a crash leaves the log");
+    ok (copy_file (dir, "fluid.sqlite-wal", left), "a crash leaves the log of an earlier version's file");
     database_close (d);
     memcpy (was, dir, sizeof (dir));
     strcpy (dir, left);
     ok ((st = open_store (&content, &err)) && content.record.horizon_ms == 620001
             && stat (file ("fluid.sqlite-wal"), &sb) < 0,
-        "its content is taken over, and the log is removed: %s", err.text);
+        "the content of an earlier version's log is taken over, and the log is removed: %s", err.text);
     horizon_store_close (st, NULL, &err);
     remove_dir ();
     memcpy (dir, was, sizeof (dir));
@@ -593,26 +598,26 @@ static void test_moved (void)
     make_dir ();
     struct horizon_store *st = open_store (&content, &err);
     horizon_store_init (st, 1, &new_record, &err);
-    ok (write_and_wait (st, 1000, &err), "a horizon is stored");
+    ok (write_and_wait (st, 1000, &err), "a horizon is stored in a folder that exists");
     snprintf (away, sizeof (away), "%s-away", dir);
     if (rename (dir, away) < 0)
         bail_out ("rename");
     ok (!write_and_wait (st, 2000, &err) && strstr (err.text, dir) && strstr (err.text, "was removed or replaced"),
-        "no horizon is stored after the folder was removed: %s", err.text);
+        "no horizon is stored after the folder of the store was removed: %s", err.text);
     if (mkdir (dir, 0700) < 0)
         bail_out ("mkdir");
     copy_dir (away, dir);
     ok (!write_and_wait (st, 3000, &err) && strstr (err.text, "was removed or replaced"),
-        "nor if a copy has replaced the file: %s", err.text);
+        "no horizon is stored if a copy has replaced the file of the store: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     if (rmdir (dir) < 0 || rename (away, dir) < 0)
         bail_out ("rename");
-    ok (write_and_wait (st, 4000, &err), "a horizon is stored when the original file is back");
+    ok (write_and_wait (st, 4000, &err), "a horizon is stored when the original file of the store is back");
     unlink (file ("fluid.sqlite"));
     ok (!write_and_wait (st, 5000, &err) && horizon_store_close (st, &(struct lease_record){ 6000, 0, 0, 0 }, &err) < 0
             && strstr (err.text, "was removed or replaced"),
-        "the file is removed: neither a write nor the last record is stored: %s", err.text);
+        "if the file of the store is removed, neither a write nor the last record is stored: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     remove_dir ();
@@ -628,23 +633,24 @@ static void test_aside (void)
     make_dir ();
     overwrite ("fluid.sqlite", 0, "", 0);
     ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "empty"),
-        "an empty file is not taken for a new one: %s", err.text);
+        "an empty file of horizons is not taken for a new one: %s", err.text);
     overwrite ("fluid.sqlite", 0, "junk", 4);
     overwrite ("fluid.sqlite-wal", 0, "more", 4);
     ok (!open_store (&content, &err) && horizon_store_set_aside (dir, path, sizeof (path), &err) == 0
             && strcmp (path, file ("fluid.sqlite.damaged-1")) == 0 && stat (path, &sb) == 0 && sb.st_size == 4,
-        "a damaged file is renamed");
+        "a damaged file of horizons is renamed");
     struct horizon_store *st = open_store (&content, &err);
     ok (st && content.is_new && horizon_store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0 }, &err) == 0,
-        "so that a new one can be created");
+        "after a damaged file was renamed a new one can be created");
     horizon_store_close (st, NULL, &err);
     st = open_store (&content, &err);
-    ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3, "and filled with the given record");
+    ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3,
+        "the file in place of a damaged one gets the given record");
     horizon_store_close (st, NULL, &err);
     overwrite ("fluid.sqlite", 0, "junk", 4);
     ok (horizon_store_set_aside (dir, path, sizeof (path), &err) == 0
             && strcmp (path, file ("fluid.sqlite.damaged-2")) == 0,
-        "files that were renamed earlier are kept");
+        "damaged files that were renamed earlier are kept");
     remove_dir ();
 }
 

@@ -18,6 +18,6 @@ static bool ask_processor (void)
 
 int main (void)
 {
-    ok (processor_has_ticks () == ask_processor (), "the remembered answer is what the processor reports");
+    ok (processor_has_ticks () == ask_processor (), "processor_has_ticks () returns what the processor reports");
     return done_testing ();
 }

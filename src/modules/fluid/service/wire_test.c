@@ -20,21 +20,23 @@ static void test_block (void)
     size_t n;
 
     block_put_request (buf, 65536, 0x0102030405060708);
-    ok (memcmp (buf, expect, sizeof (expect)) == 0, "a block request is count and id, big-endian");
+    ok (memcmp (buf, expect, sizeof (expect)) == 0, "a request for a block of ids is count and id, big-endian");
     ok (wire_get_block (buf, 12, &count, &after, &err) == 0 && count == 65536 && after == 0x0102030405060708,
-        "and is read back");
+        "a request for a block of ids is read back as it was written");
     ok (wire_get_block (buf, 11, &count, &after, &err) < 0 && errno == EPROTO
             && wire_get_block (buf, 13, &count, &after, &err) < 0,
-        "any other size is refused");
+        "a request for a block of ids of any other size is refused");
 
     block_put_run (buf, (struct id_run){ 0x1122334455667788, 1024 });
     block_put_run (buf + BLOCK_RUN_SIZE, (struct id_run){ 5, 6 });
-    ok (buf[0] == 0x11 && buf[7] == 0x88 && buf[10] == 4 && buf[11] == 0, "a run is id and number, big-endian");
+    ok (buf[0] == 0x11 && buf[7] == 0x88 && buf[10] == 4 && buf[11] == 0,
+        "a run in a response is id and number, big-endian");
     struct id_run *run = wire_get_runs (buf, sizeof (buf), NULL, 0, &n);
-    ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6, "runs are read back");
+    ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6,
+        "runs in a response are read back as they were written");
     free (run);
     ok (!wire_get_runs (buf, 0, NULL, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, NULL, 0, &n),
-        "an incomplete run is refused");
+        "a response with an incomplete run is refused");
 }
 
 /* The count in 'text'; UINT32_MAX if it is malformed and the reason is given. */
@@ -52,28 +54,29 @@ static uint32_t count_of (const char *text)
 
 static void test_generate (void)
 {
-    ok (count_of ("{}") == 1, "without a count one id is requested");
-    ok (count_of ("{\"count\":65536}") == 65536, "a count is read");
+    ok (count_of ("{}") == 1, "a request without a count asks for one id");
+    ok (count_of ("{\"count\":65536}") == 65536, "the count of a request is read");
     ok (count_of ("{\"count\":-5}") == 0 && count_of ("{\"count\":4294967297}") == 0,
-        "a count that does not fit is read as 0");
+        "a count above 32 bits is read as 0");
     ok (count_of ("{\"count\":\"5\"}") == 0 && count_of ("{\"count\":1.5}") == 0 && count_of ("{\"count\":null}") == 0,
         "a count that is not an integer is read as 0");
 
     ok (count_of (NULL) == UINT32_MAX && count_of ("") == UINT32_MAX && count_of ("[]") == UINT32_MAX
             && count_of ("{\"count\":1") == UINT32_MAX && count_of ("{}x") == UINT32_MAX,
-        "a payload that is not an object is malformed");
-    ok (count_of ("{\"a\":[1,{\"b\":null}],\"count\":2}") == 2, "other members are ignored");
-    ok (count_of ("{\"a\":[[[[[[[[[]]]]]]]]]}") == UINT32_MAX, "unless they are too deep");
+        "a request whose payload is not an object is malformed");
+    ok (count_of ("{\"a\":[1,{\"b\":null}],\"count\":2}") == 2, "unknown members of a request are ignored");
+    ok (count_of ("{\"a\":[[[[[[[[[]]]]]]]]]}") == UINT32_MAX,
+        "a request with a member that is nested too deep is malformed");
 
     static const struct id_run run[] = { { 6731191091817518, 16 }, { UINT64_MAX, UINT32_MAX }, { 0, 0 } };
     char text[WIRE_RUNS_TEXT (3)];
     size_t size = wire_write_runs (text, run, 1);
     ok (strcmp (text, "{\"runs\":[[\"fuZZybuNNy\",16]]}") == 0 && size == strlen (text) + 1,
-        "runs are written with ids in F58: %s", text);
+        "runs in a JSON response have ids in F58: %s", text);
     size = wire_write_runs (text, run, 3);
-    ok (size == strlen (text) + 1 && strstr (text, ",4294967295],[\"f1\",0]]}"), "with any first id and number: %s",
-        text);
-    ok (wire_write_runs (text, run, 0) == sizeof ("{\"runs\":[]}"), "an answer may have no runs: %s", text);
+    ok (size == strlen (text) + 1 && strstr (text, ",4294967295],[\"f1\",0]]}"),
+        "runs in a JSON response may have any first id and number: %s", text);
+    ok (wire_write_runs (text, run, 0) == sizeof ("{\"runs\":[]}"), "a JSON response may have no runs: %s", text);
 }
 
 static bool same_want (const struct lease_want *a, const struct lease_want *b)
@@ -116,20 +119,20 @@ static void test_lease (void)
                    "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
                    "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}")
             == 0,
-        "a lease answer is written with times as strings");
+        "the answer to a lease request is written with times as strings");
     ok (wire_get_lease_answer (o, &answer, &err) == 0 && answer.ngrant == 1 && answer.grant->generator == 3
             && strcmp (answer.grant->incarnation, UUID) == 0 && answer.grant->number == 7 && answer.grant->lo_ms == 100
             && answer.grant->hi_ms == grant.hi_ms && answer.has_time && answer.received_us == 5
             && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234
             && answer.lease_ms == 60000,
-        "and is read back as it was written");
+        "the answer to a lease request is read back as it was written");
     free ((void *)answer.grant);
     free (s);
     json_decref (o);
 
     o = wire_pack_lease_request (&(struct lease_request){ 0 });
     ok (wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 0 && !req.has_epoch,
-        "an empty lease request is read");
+        "a lease request without wants and returns is read");
     lease_request_fini (&req);
     json_decref (o);
 }
@@ -223,7 +226,7 @@ static void test_share (void)
     json_decref (o);
     o = wire_pack_share (NULL, 1000);
     ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && !any && retry_ms == 1000,
-        "an answer may have no sublease");
+        "an answer to a request for a sublease may have no sublease");
     json_decref (o);
     for (size_t i = 0; i < 10; i++) {
         json_t *x = parse (bad_wants[i]), *y = parse (bad_shares[i]);
@@ -233,7 +236,7 @@ static void test_share (void)
         json_decref (x);
         json_decref (y);
     }
-    ok (refused == 20, "malformed requests and answers are refused: %d", refused);
+    ok (refused == 20, "malformed requests and answers for subleases are refused: %d", refused);
 }
 
 static void test_malformed (void)
@@ -271,7 +274,8 @@ static void test_malformed (void)
         idt_error_t err;
         int rc = bad[i][2] == 'w' ? wire_get_lease_request (o, &req, &err) : wire_get_lease_answer (o, &answer, &err);
 
-        ok (rc < 0 && errno == EPROTO && strncmp (err.text, "malformed", 9) == 0, "%s is refused", bad[i]);
+        ok (rc < 0 && errno == EPROTO && strncmp (err.text, "malformed", 9) == 0,
+            "the malformed lease request or answer %s is refused", bad[i]);
         json_decref (o);
     }
 }

@@ -87,7 +87,8 @@ static const struct {
 static void test_stock (void)
 {
     for (size_t i = 0; i < sizeof (stock) / sizeof (stock[0]); i++)
-        if (!ok (check (stock[i].text, strlen (stock[i].text)) == 0, "accepted: %s", stock[i].command))
+        if (!ok (check (stock[i].text, strlen (stock[i].text)) == 0, "a jobspec of a Flux command is accepted: %s",
+                 stock[i].command))
             diag ("%s", error.text);
 }
 
@@ -294,15 +295,17 @@ static void test_rule (const struct rule *rule)
     put (o, rule->field, rule->value ? json_loads (rule->value, JSON_DECODE_ANY, NULL) : NULL);
     int rc = check_json (o);
     if (!rule->sentence)
-        ok (rc == 0, "accepted: %s %s", rule->field, rule->value ? rule->value : "is removed");
-    else if (!ok (is_refusal (rc) && strcmp (error.text, rule->sentence) == 0, "refused: %s", rule->sentence))
+        ok (rc == 0, "a jobspec with this field is accepted: %s %s", rule->field,
+            rule->value ? rule->value : "is removed");
+    else if (!ok (is_refusal (rc) && strcmp (error.text, rule->sentence) == 0,
+                  "a jobspec that breaks a rule is refused: %s", rule->sentence))
         diag ("%s", error.text);
     json_decref (o);
 }
 
 static void test_rules (void)
 {
-    ok (check (base, sizeof (base) - 1) == 0, "the jobspec that the rules change is accepted %s", error.text);
+    ok (check (base, sizeof (base) - 1) == 0, "the jobspec that the tests of rules change is accepted %s", error.text);
     for (size_t i = 0; i < sizeof (rules) / sizeof (rules[0]); i++)
         test_rule (&rules[i]);
 }
@@ -344,14 +347,14 @@ static void test_texts (void)
     for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++)
         if (!ok (is_refusal (check (texts[i].text, strlen (texts[i].text)))
                      && strncmp (error.text, texts[i].sentence, strlen (texts[i].sentence)) == 0,
-                 "refused: text %zu: %s", i, texts[i].sentence))
+                 "a text that is no jobspec is refused: text %zu: %s", i, texts[i].sentence))
             diag ("%s", error.text);
-    ok (is_refusal (check ("{}\0", 3)), "refused: a NUL behind a jobspec: %s", error.text);
+    ok (is_refusal (check ("{}\0", 3)), "a jobspec with a NUL behind it is refused: %s", error.text);
     ok (jobspec_check (&reader, "[]", 2, NULL) < 0 && errno == EINVAL,
-        "the error text is optional when a rule refuses");
+        "the caller may pass no error object when a rule refuses the jobspec");
     errno = ENOMEM;
     ok (jobspec_check (&reader, "{", 1, NULL) < 0 && errno == EINVAL,
-        "the error text is optional when the text is not JSON");
+        "the caller may pass no error object when the text is not JSON");
 }
 
 static void test_cut (void)
@@ -440,8 +443,10 @@ static void test_replaced (void)
 
     replace_all (&w, w.root, "");
     ok (w.strange == 0 && w.taken > 0 && w.refused > 0,
-        "after any value is replaced, a refusal names it: %zu accepted, %zu refused", w.taken, w.refused);
-    ok (check_json (w.root) == 0, "the jobspec is unchanged after all replacements");
+        "if any value of a jobspec is replaced, the jobspec is accepted or refused with an error that names the "
+        "value: %zu accepted, %zu refused",
+        w.taken, w.refused);
+    ok (check_json (w.root) == 0, "after all replacements the jobspec is unchanged");
     json_decref (w.root);
 }
 
@@ -527,13 +532,14 @@ static void test_depth (void)
     char brackets[2 * JOBSPEC_DEPTH_MAX + 1] = "";
 
     memset (brackets, '[', sizeof (brackets) - 1);
-    ok (on_small_stack (check_deep), "256 levels of nested arrays and objects are accepted, on a stack of 512 KiB");
+    ok (on_small_stack (check_deep),
+        "a jobspec with 256 levels of nested arrays and objects is accepted, on a stack of 512 KiB");
     ok (on_small_stack (check_deep_constraints),
-        "constraints nested as deep are accepted, and refused with a shortened path: %s", error.text);
+        "constraints of a jobspec may be nested as deep, and are refused with a shortened path: %s", error.text);
     ok (is_refusal (check_nested ("x", JOBSPEC_DEPTH_MAX - 2, "[", "", "]"))
             && strstr (error.text, "more levels of nested arrays and objects than 256"),
-        "one level more is refused: %s", error.text);
-    ok (is_refusal (check_nested ("x", 5000000, "[", "", "]")), "five million levels are refused");
+        "a jobspec with 257 levels is refused: %s", error.text);
+    ok (is_refusal (check_nested ("x", 5000000, "[", "", "]")), "a jobspec with five million levels is refused");
     ok (check_nested ("x", 1, "\"\\\"", brackets, "\\\\\"") == 0, "brackets in strings do not count as levels");
     ok (check_nested ("x", 1, "[[]", ",[[]],{\"a\":[]}", "]") == 0, "arrays that were closed do not count as levels");
 }
@@ -549,10 +555,10 @@ static void test_values (void)
     for (size_t i = 0; i + around + 2 < JOBSPEC_VALUES_MAX; i++)
         strcpy (many + 2 * i, "1,");
     strcat (many, "1");
-    ok (check_nested ("x", 1, "[", many, "]") == 0, "100000 values are accepted: %s", error.text);
+    ok (check_nested ("x", 1, "[", many, "]") == 0, "a jobspec with 100000 values is accepted: %s", error.text);
     strcat (many, ",1");
     ok (is_refusal (check_nested ("x", 1, "[", many, "]")) && strstr (error.text, "more values than 100000"),
-        "one value more is refused: %s", error.text);
+        "a jobspec with 100001 values is refused: %s", error.text);
     free (many);
 }
 
@@ -568,11 +574,11 @@ static void test_long_names (void)
                                            "environment");
     json_object_set_new (environment, name, json_integer (1));
     ok (is_refusal (check_json (o)) && strstr (error.text, ": must be a string or null, and is 1"),
-        "a refusal of a field with a long key still has the rule: %s", error.text);
+        "the error for a field with a long key still has the rule: %s", error.text);
     json_object_del (environment, name);
     put (o, "tasks.0.slot", json_string (name));
-    ok (is_refusal (check_json (o)) && strlen (error.text) < 200, "a refusal shows long values in part: %s",
-        error.text);
+    ok (is_refusal (check_json (o)) && strlen (error.text) < 200,
+        "the error for a field with a long value has a part of the value: %s", error.text);
     json_decref (o);
     free (name);
 }
@@ -591,7 +597,7 @@ static void test_memory (void)
         good &= rc == 0 || (errno == ENOMEM && strcmp (error.text, "jobspec: out of memory") == 0);
         countdown = -1;
     }
-    ok (good && rc == 0 && n > 2, "if any of %d allocations fails, the check fails with ENOMEM", n - 1);
+    ok (good && rc == 0 && n > 2, "if any of %d allocations fails, the check of a jobspec fails with ENOMEM", n - 1);
 }
 
 int main (int argc, char *argv[])

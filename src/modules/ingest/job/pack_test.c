@@ -50,7 +50,7 @@ static void test_round (void)
         "the packed batch unpacks to the same bytes");
     const void *plain = data;
     ok (pack_open (&small, &data, &size, NULL) == 0 && data == plain && size == batch.size,
-        "an unpacked batch is left as it is");
+        "a batch that is not packed is unpacked to itself");
     pack_buf_fini (&small);
     pack_buf_fini (&large);
     jobwire_buf_fini (&batch);
@@ -65,10 +65,11 @@ static void test_not_packed (void)
 
     for (size_t i = 0; i < sizeof (chance); i++)
         chance[i] = i < sizeof (chance) / 16 ? 'x' : (char)((x = x * 1664525 + 1013904223) >> 24);
-    ok (is_untouched (one.data, one.size), "a batch of %zu bytes is not packed", one.size);
+    ok (is_untouched (one.data, one.size), "a batch of only %zu bytes is not packed", one.size);
     ok (is_untouched (chance, sizeof (chance)), "a batch that would shrink by less than an eighth is not packed");
-    ok (is_untouched (long_one.data, long_one.size), "a job larger than JOBWIRE_BATCH_BYTES is not packed");
-    ok (!is_untouched (full.data, full.size), "a job just below JOBWIRE_BATCH_BYTES is packed");
+    ok (is_untouched (long_one.data, long_one.size),
+        "a batch with a job larger than JOBWIRE_BATCH_BYTES is not packed");
+    ok (!is_untouched (full.data, full.size), "a batch with a job just below JOBWIRE_BATCH_BYTES is packed");
     jobwire_buf_fini (&one);
     jobwire_buf_fini (&long_one);
     jobwire_buf_fini (&full);
@@ -127,22 +128,22 @@ static void test_hurt (void)
         refused += open_copy (copy, n, &err) < 0 && errno == EPROTO && err.text[0];
     ok (refused == (int)size, "a packed batch that is truncated at any byte is refused");
     copy[size] = 0;
-    ok (open_copy (copy, size + 1, &err) < 0 && errno == EPROTO, "a packed batch with a byte behind it is refused: %s",
-        err.text);
+    ok (open_copy (copy, size + 1, &err) < 0 && errno == EPROTO,
+        "a packed batch with a further byte at its end is refused: %s", err.text);
     for (size_t at = 0; at < size; at++)
         for (int bit = 0; bit < 8; bit++) {
             copy[at] ^= (char)(1 << bit);
             told = told && (open_copy (copy, size, &err) == 0 || (errno == EPROTO && err.text[0]));
             copy[at] ^= (char)(1 << bit);
         }
-    ok (told, "with any one bit changed it is refused with a reason, or is still a valid batch");
+    ok (told, "a packed batch with any one bit changed is refused with a reason, or is still a valid batch");
     memcpy (copy + 4, "\0\x20\0\1", 4);
     ok (open_copy (copy, size, &err) < 0 && errno == EPROTO && strstr (err.text, "the limit is 2097152"),
-        "a packed batch that would be too large is refused: %s", err.text);
+        "a packed batch whose unpacked size is over the limit is refused: %s", err.text);
     memcpy (copy + 4, "\0\x20\0\0", 4);
     data = copy;
     ok (pack_open (&b, &data, &size, &err) < 0 && errno == EPROTO,
-        "a packed batch that is smaller than its head says is refused: %s", err.text);
+        "a packed batch that is unpacked to fewer bytes than its head says is refused: %s", err.text);
     free (copy);
     pack_buf_fini (&b);
     jobwire_buf_fini (&batch);

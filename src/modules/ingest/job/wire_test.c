@@ -72,15 +72,17 @@ static void test_jobs (void)
     tap_must (jobwire_add_body (&b, r.body, r.size, r.count) == 0
               && jobwire_add_body (&b, r.body, r.size, r.count) == 0);
     ok (jobwire_add_body (&b, NULL, 0, 0) == 0 && b.count == 6,
-        "its jobs are appended to another batch twice, and zero jobs append nothing");
-    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6, "the joined batch is read");
+        "the jobs of a batch are appended to another batch twice; appending zero jobs changes nothing");
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6,
+        "a batch to which jobs were appended is read");
     jobwire_buf_reader (&b, &own);
     ok (own.body == r.body && own.size == r.size && own.count == r.count,
         "jobwire_buf_reader () reads the same jobs from the buffer");
     bool good = true;
     for (int i = 0; i < 6; i++)
         good = jobwire_next_job (&r, &j) && same_job (&j, &job[i % 3]) && good;
-    ok (good && !jobwire_next_job (&r, &j) && r.size == 0, "the joined batch has all jobs in order, and no others");
+    ok (good && !jobwire_next_job (&r, &j) && r.size == 0,
+        "a batch to which jobs were appended has all jobs in order, and no others");
 
     jobwire_buf_clear (&a);
     jobwire_buf_reader (&a, &own);
@@ -108,10 +110,11 @@ static void test_verdicts (void)
         tap_must (jobwire_add_verdict (&b, &sent[i]) == 0);
     tap_must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
     jobwire_split_verdicts (&r, 4, &first);
-    ok (first.count == 4 && r.count == 2, "an answer is split after four verdicts");
+    ok (first.count == 4 && r.count == 2, "an answer can be split after four of its verdicts");
     tap_must (jobwire_add_verdicts (&c, first.body, first.size, first.count) == 0
               && jobwire_add_verdicts (&c, r.body, r.size, r.count) == 0);
-    ok (b.size == c.size && memcmp (b.data, c.data, b.size) == 0, "the two parts joined give the same bytes");
+    ok (b.size == c.size && memcmp (b.data, c.data, b.size) == 0,
+        "the two parts of a split answer are joined to the same bytes");
     for (size_t i = 0; i < 6; i++) {
         good = jobwire_next_verdict (i < 4 ? &first : &r, &v) && v.kind == sent[i].kind && v.id == sent[i].id
                && v.errnum == sent[i].errnum && v.text_size == sent[i].text_size && (!v.text) == (!sent[i].text)
@@ -121,7 +124,7 @@ static void test_verdicts (void)
         "verdicts are read as they were written");
     tap_must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
     jobwire_split_verdicts (&r, 7, &first);
-    ok (first.count == 6 && r.count == 0, "a split takes at most the verdicts that are left");
+    ok (first.count == 6 && r.count == 0, "a split takes at most as many verdicts as the answer has left");
     jobwire_buf_fini (&b);
     jobwire_buf_fini (&c);
 }
@@ -146,10 +149,11 @@ static void test_text (void)
     bool same;
 
     memset (text, 'x', sizeof (text));
-    ok (text_after (text, 300, &same) == JOBWIRE_TEXT_MAX && same, "a long text is cut");
+    ok (text_after (text, 300, &same) == JOBWIRE_TEXT_MAX && same, "a verdict's text over the limit is cut");
     memcpy (text + 198, "\xe2\x82\xac", 3);
-    ok (text_after (text, 300, &same) == 198 && same, "a long text is cut at the end of a UTF-8 character");
-    ok (text_after ("a\xff", 2, &same) == 2 && !same, "a byte that is not UTF-8 is replaced");
+    ok (text_after (text, 300, &same) == 198 && same,
+        "a verdict's text over the limit is cut at the end of a UTF-8 character");
+    ok (text_after ("a\xff", 2, &same) == 2 && !same, "a byte that is not UTF-8 in a verdict's text is replaced");
 }
 
 /* Truncated at each byte the data is refused; so is an additional byte, and a count of 0. */
@@ -174,9 +178,10 @@ static void test_hurt (const char *what, const char *data, size_t size,
     tap_must (copy != NULL);
     memcpy (copy, data, size);
     copy[size] = 1;
-    ok (begin (&r, copy, size + 1, &err) < 0 && errno == EPROTO, "a byte behind the end is refused: %s", err.text);
+    ok (begin (&r, copy, size + 1, &err) < 0 && errno == EPROTO,
+        "a message with a further byte at its end is refused: %s", err.text);
     copy[7] = 0;
-    ok (begin (&r, copy, 8, &err) < 0 && errno == EPROTO, "a count of 0 is refused: %s", err.text);
+    ok (begin (&r, copy, 8, &err) < 0 && errno == EPROTO, "a message with a count of 0 is refused: %s", err.text);
     free (copy);
 }
 
@@ -217,13 +222,13 @@ static void test_refused (void)
     test_hurt ("an answer", b.data, b.size, jobwire_read_verdicts);
     jobwire_buf_fini (&b);
 
-    ok (try_job_byte (15, 2) == 0, "a job with another id is read");
-    ok (try_job_byte (15, 0) < 0 && errno == EPROTO, "an id of 0 is refused");
-    ok (try_job_byte (28, 32) < 0 && errno == EPROTO, "an urgency of 32 is refused");
-    ok (try_job_byte (29, 65) < 0 && errno == EPROTO, "a key of 65 bytes is refused");
-    ok (try_job_byte (24, 5) < 0 && errno == EPROTO, "a jobspec of 80 MB is refused");
+    ok (try_job_byte (15, 2) == 0, "a job of a batch is read with another id");
+    ok (try_job_byte (15, 0) < 0 && errno == EPROTO, "a job with id 0 is refused");
+    ok (try_job_byte (28, 32) < 0 && errno == EPROTO, "a job with an urgency of 32 is refused");
+    ok (try_job_byte (29, 65) < 0 && errno == EPROTO, "a job with a key of 65 bytes is refused");
+    ok (try_job_byte (24, 5) < 0 && errno == EPROTO, "a job with a jobspec of 80 MB is refused");
     ok (try_answer ("ijv1\0\0\0\1\6", 9) < 0 && try_answer ("ijv1\0\0\0\1\0", 9) < 0,
-        "an unknown kind of verdict is refused");
+        "a verdict of an unknown kind is refused");
     ok (try_answer ("ijv1\0\0\0\1\2\0\0\0\0\0\0\0\0", 17) < 0, "the verdict SAME with id 0 is refused");
     ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\0\0", 14) < 0, "the verdict REFUSED with errnum 0 is refused");
     ok (try_answer ("ijv1\0\0\0\1\5\x80\0\0\0\0", 14) < 0,
@@ -245,16 +250,17 @@ static void test_limits (void)
         tap_must (jobwire_add_job (&b, &small) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a batch of %d jobs is read", JOBWIRE_BATCH_JOBS);
     tap_must (jobwire_add_job (&b, &small) == 0);
-    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "a batch of one job more is refused: %s",
-        err.text);
+    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO,
+        "a batch of one job above the limit is refused: %s", err.text);
     jobwire_buf_clear (&b);
     big.spec = spec;
     big.spec_size = JOBWIRE_BATCH_BYTES;
     tap_must (jobwire_add_job (&b, &big) == 0);
-    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a single job larger than JOBWIRE_BATCH_BYTES is read");
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0,
+        "a batch of a single job larger than JOBWIRE_BATCH_BYTES is read");
     tap_must (jobwire_add_job (&b, &small) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO,
-        "a second job in that batch is refused: %s", err.text);
+        "a batch with a second job beside one larger than JOBWIRE_BATCH_BYTES is refused: %s", err.text);
     free (spec);
     jobwire_buf_fini (&b);
 }

@@ -137,7 +137,7 @@ static void test_call (struct rig *r, const char *name, call_f call)
             good = good && errno == ENOMEM && same_view (&before, &now);
             failed++;
         }
-    ok (good && failed > 0, "%s: %d calls that failed with ENOMEM changed nothing", name, failed);
+    ok (good && failed > 0, "%s: each of %d calls that failed with ENOMEM changed nothing", name, failed);
 }
 
 /* Without memory entry_batch () makes no batch, and job_watch_next () passes the turn to the next consumer. */
@@ -158,9 +158,9 @@ static void test_later (struct rig *r)
     ok (!any && entry_wants (r->entry) == wants, "without memory no batch is made");
     struct watcher *first = job_watch_find (r->watch, 1);
     ok (c != first && job_watch_next (r->watch, 1, &after, &max_jobs, &max_bytes) == first,
-        "the next turn is the first consumer's again");
+        "a turn that failed for lack of memory is given to the same consumer again");
     ok (entry_batch (r->entry, now, &r->ids, &batch) && entry_wants (r->entry) == wants - batch.count,
-        "with memory a batch is made");
+        "when memory is available again a batch is made");
 }
 
 static bool create (struct rig *r)
@@ -193,7 +193,7 @@ int main (void)
         countdown = tries++;
     } while (!create (&r));
     countdown = -1;
-    ok (tries == 4, "each object takes one allocation");
+    ok (tries == 4, "each object of the module needs one allocation");
     if (jobwire_add_job (&parcel, &(struct job){ .id = 1, .spec = "{}", .spec_size = 2 }) < 0)
         bail_out ("no memory");
     test_call (&r, "submitted jobs", call_entry);
@@ -202,7 +202,7 @@ int main (void)
     test_call (&r, "consumers", call_watch);
     test_call (&r, "verdicts", call_verdict);
     test_later (&r);
-    ok (r.answers == 0, "no submitter was answered");
+    ok (r.answers == 0, "an entry without memory answers no submitter");
     destroy (&r);
     jobwire_buf_fini (&parcel);
     return done_testing ();

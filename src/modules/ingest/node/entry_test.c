@@ -137,32 +137,33 @@ static void test_verdicts (void)
 
     start (&r, 100, 100000);
     ok (entry_wants (r.e) == 0 && !next_batch (&r, NOW) && entry_due (r.e) == UINT64_MAX,
-        "without jobs no batch is made, and nothing is due");
+        "an entry without jobs makes no batch, and has no deadline");
     for (int i = 0; i < 5; i++)
         tap_must (add (&r, NOW, i) == 0);
-    ok (entry_wants (r.e) == 5 && !next_batch (&r, NOW), "jobs want ids, and wait for them");
+    ok (entry_wants (r.e) == 5 && !next_batch (&r, NOW),
+        "an entry with jobs wants ids for them, and waits for these ids");
     fill (&r, NOW, 100, 5);
     ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }),
         "a batch has the jobs in the order in which they arrived");
     ok (entry_wants (r.e) == 0, "jobs in a batch do not want ids");
     tap_must (add (&r, NOW, 5) == 0);
-    ok (!next_batch (&r, NOW), "without ids a later job waits");
+    ok (!next_batch (&r, NOW), "a job for which there is no id waits");
     judge (&r, NOW, v, 5);
     ok (r.of[0].answers == 1 && r.of[0].errnum == 0 && r.of[0].id == 100 && !r.of[0].text[0],
-        "a stored job is answered with its id");
+        "the submitter of a stored job gets its id");
     ok (r.of[1].answers == 1 && r.of[1].errnum == 0 && r.of[1].id == 7 && r.of[1].text[0],
-        "a job with a known key is answered with the id of the stored job, and a text");
+        "the submitter of a job with a known key gets the id of the stored job, and a text");
     ok (r.of[2].errnum == ENOSPC && strcmp (r.of[2].text, "full") == 0,
-        "a refused job is answered with the errno and the reason");
-    ok (r.of[3].errnum == ETIMEDOUT && r.of[3].text[0], "a forgotten job is answered ETIMEDOUT");
+        "the submitter of a refused job gets the errno and the reason");
+    ok (r.of[3].errnum == ETIMEDOUT && r.of[3].text[0], "the submitter of a forgotten job gets ETIMEDOUT");
     ok (r.of[4].errnum == EIO && !r.of[4].text[0], "a refusal may have no text");
-    ok (r.of[5].answers == 0 && entry_stats (r.e).jobs == 1, "the job that arrived later still waits");
+    ok (r.of[5].answers == 0 && entry_stats (r.e).jobs == 1, "a job that arrived after a batch was made still waits");
     fill (&r, NOW, 200, 5);
-    ok (batch_is (&r, NOW, 200, (int[]){ 5, -1 }), "the job that arrived later is in the next batch");
+    ok (batch_is (&r, NOW, 200, (int[]){ 5, -1 }), "a job that arrived after a batch was made is in the next batch");
     judge (&r, NOW, v, 1);
     struct entry_stats s = entry_stats (r.e);
     ok (s.jobs == 0 && s.bytes == 0 && s.stored == 2 && s.same == 1 && s.refused == 2 && s.forgotten == 1,
-        "the counters have all verdicts");
+        "the counters of an entry have all verdicts");
     stop (&r);
 }
 
@@ -177,15 +178,16 @@ static void test_late (void)
     tap_must (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, -1 }));
     tap_must (add (&r, NOW, 3) == 0);
     judge (&r, NOW, (struct verdict[]){ late, late, stored }, 3);
-    ok (r.of[2].answers == 1 && r.of[0].answers == 0, "a late job is not answered");
+    ok (r.of[2].answers == 1 && r.of[0].answers == 0, "the submitter of a late job is not answered yet");
     ok (batch_is (&r, NOW, 103, (int[]){ 0, 1, 3, -1 }), "late jobs get new ids, before jobs that arrived later");
     judge (&r, NOW, (struct verdict[]){ stored, stored, late }, 3);
     ok (r.of[1].id == 104 && entry_wants (r.e) == 0 && !next_batch (&r, NOW),
-        "if the newest id was late there is a pause");
-    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "the pause ends after ENTRY_PAUSE_MS");
-    ok (job_block_take (&r.ids, NOW) == 0, "prefetched ids are thrown away");
+        "if the job with the newest id was late there is a pause");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "the pause after a late job ends after ENTRY_PAUSE_MS");
+    ok (job_block_take (&r.ids, NOW) == 0, "in the pause after a late job prefetched ids are thrown away");
     entry_expire (r.e, NOW + ENTRY_PAUSE_MS, "");
-    ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS, "after the pause ids are wanted");
+    ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS,
+        "after the pause the entry wants ids for late jobs");
     uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;
     for (int i = 0; i < 6; i++) {
         fill (&r, now, 1000 * (uint64_t)(i + 1), 10);
@@ -195,13 +197,14 @@ static void test_late (void)
         pause = entry_due (r.e) - now;
         now += pause;
     }
-    ok (pause == ENTRY_PAUSE_MAX_MS, "pauses become longer, up to a limit (%d)", (int)pause);
+    ok (pause == ENTRY_PAUSE_MAX_MS, "the pauses after late jobs become longer, up to a limit (%d)", (int)pause);
     fill (&r, now, 10000, 10);
-    ok (batch_is (&r, now, 10000, (int[]){ 3, -1 }), "a pause may end with the next batch");
+    ok (batch_is (&r, now, 10000, (int[]){ 3, -1 }), "a pause may end with the batch after a late one");
     entry_expire (r.e, NOW + TIMEOUT_MS, "");
     judge (&r, now, &late, 1);
-    ok (entry_stats (r.e).jobs == 0 && r.of[3].answers == 1, "a late job whose submitter was answered is dropped");
-    ok (entry_stats (r.e).late == 10, "late jobs are counted");
+    ok (entry_stats (r.e).jobs == 0 && r.of[3].answers == 1,
+        "a late job whose submitter was answered already is dropped");
+    ok (entry_stats (r.e).late == 10, "an entry counts late jobs");
     stop (&r);
 }
 
@@ -225,7 +228,7 @@ static void test_several (void)
     put_out_all (&r, NOW, 100);
     tap_must (add (&r, NOW, last) == 0);
     fill (&r, NOW, 200, 5);
-    ok (!next_batch (&r, NOW) && r.nout == ENTRY_BATCHES, "at most %d batches are out", ENTRY_BATCHES);
+    ok (!next_batch (&r, NOW) && r.nout == ENTRY_BATCHES, "at most %d batches of an entry are out", ENTRY_BATCHES);
     struct entry_batch *third = r.out[2];
     r.out[2] = r.out[0];
     r.out[0] = third;
@@ -233,13 +236,13 @@ static void test_several (void)
     ok (r.of[4].id == 104 && r.of[5].id == 105 && r.of[0].answers == 0, "batches may get their verdicts in any order");
     ok (batch_is (&r, NOW, 200, (int[]){ last, -1 }), "after the verdicts of a batch the next one is made");
     judge (&r, NOW, (struct verdict[]){ late, late }, 2);
-    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "a batch that was late causes a pause");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "a batch of late jobs causes a pause");
     for (int i = 2; i < ENTRY_BATCHES; i++)
         judge (&r, NOW, (struct verdict[]){ late, late }, 2);
-    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "several batches that were late together cause one pause");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "several batches of late jobs that were out together cause one pause");
     judge (&r, NOW, &stored, 1);
     ok (r.of[last].id == 200 && entry_wants (r.e) == 0 && entry_stats (r.e).late == 2 * (ENTRY_BATCHES - 1),
-        "jobs of other batches are stored meanwhile");
+        "while an entry pauses, jobs of other batches are stored");
     entry_stop (r.e, EAGAIN, NULL);
     stop (&r);
 
@@ -249,7 +252,7 @@ static void test_several (void)
         judge (&r, NOW, (struct verdict[]){ other, other }, 2);
     fill (&r, NOW, 300, last);
     ok (next_batch (&r, NOW) && r.batch.count == (uint32_t)last,
-        "jobs that named an old life of rank 0 are sent again without a pause");
+        "jobs that were sent to an earlier life of rank 0 are sent again without a pause");
     stop (&r);
 }
 
@@ -264,9 +267,9 @@ static void test_more (void)
     r.more = true;
     judge (&r, NOW, (struct verdict[]){ stored, late }, 2);
     ok (r.of[0].answers == 1 && entry_stats (r.e).jobs == 2 && entry_wants (r.e) == 0,
-        "a job that was added in a reply is held, beside a late one");
+        "a job that a reply function adds during a pause waits together with the late one");
     entry_expire (r.e, NOW + ENTRY_PAUSE_MS, "");
-    ok (entry_wants (r.e) == 2, "after the pause both want ids");
+    ok (entry_wants (r.e) == 2, "after the pause the late job and the added job want ids");
     entry_stop (r.e, EAGAIN, NULL);
     stop (&r);
 }
@@ -281,17 +284,17 @@ static void test_expire (void)
     tap_must (batch_is (&r, NOW, 100, (int[]){ 0, -1 }));
     ok (entry_due (r.e) == NOW + TIMEOUT_MS, "the oldest job is due first");
     entry_expire (r.e, NOW + TIMEOUT_MS - 1, "");
-    ok (r.of[0].answers == 0, "before its time a job is not answered");
+    ok (r.of[0].answers == 0, "before its deadline a job is not answered");
     entry_expire (r.e, NOW + TIMEOUT_MS, "");
     ok (r.of[0].answers == 1 && r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0,
-        "after its time a job is answered ETIMEDOUT");
+        "at its deadline the submitter of a job gets ETIMEDOUT");
     entry_expire (r.e, NOW + TIMEOUT_MS + 1, "");
     ok (r.of[1].errnum == ETIMEDOUT && entry_wants (r.e) == 0 && entry_stats (r.e).jobs == 1,
-        "a job that was never sent is dropped after its time");
+        "a job that was never sent is dropped at its deadline");
     judge (&r, NOW + 2000, &stored, 1);
     ok (r.of[0].answers == 1 && entry_stats (r.e).jobs == 0 && entry_stats (r.e).expired == 2,
-        "a verdict after the timeout is ignored");
-    ok (entry_due (r.e) == UINT64_MAX, "without jobs nothing is due");
+        "a verdict for a job after its deadline is ignored");
+    ok (entry_due (r.e) == UINT64_MAX, "an entry whose jobs were all answered has no deadline");
     stop (&r);
 }
 
@@ -305,11 +308,11 @@ static void test_stop (void)
     tap_must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
     entry_stop (r.e, ENOSYS, "it ends");
     ok (r.of[0].errnum == ETIMEDOUT && r.of[1].errnum == ETIMEDOUT && r.of[2].errnum == ENOSYS,
-        "at the end jobs that are out are answered ETIMEDOUT, the others with the given errno");
+        "at the end of an entry the submitters of jobs that are out get ETIMEDOUT, and the others get the given errno");
     ok (strcmp (r.of[0].text, "it ends") == 0 && strcmp (r.of[2].text, "it ends") == 0,
-        "the answers have the given text");
+        "the answers at the end of an entry have the given text");
     stop (&r);
-    ok (r.of[0].answers == 1 && r.of[2].answers == 1, "each job is answered once");
+    ok (r.of[0].answers == 1 && r.of[2].answers == 1, "at the end of an entry each submitter is answered once");
     entry_destroy (NULL);
 }
 
@@ -320,12 +323,15 @@ static void test_limits (void)
 
     start (&r, 2, 1000);
     tap_must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
-    ok (add_sized (&r, NOW, 2, 2, &err) < 0 && errno == EAGAIN, "jobs above the limit are refused: %s", err.text);
+    ok (add_sized (&r, NOW, 2, 2, &err) < 0 && errno == EAGAIN, "jobs above the limit of an entry are refused: %s",
+        err.text);
     stop (&r);
     start (&r, 100, 1000);
-    ok (add_sized (&r, NOW, 0, 2000, NULL) == 0, "a job larger than the limit is accepted if no other is held");
-    ok (add_sized (&r, NOW, 1, 2, &err) < 0 && errno == EAGAIN, "a further job is refused: %s", err.text);
-    ok (entry_stats (r.e).jobs == 1 && r.of[1].answers == 0, "a refused job is not answered");
+    ok (add_sized (&r, NOW, 0, 2000, NULL) == 0,
+        "a job larger than the limit of an entry is accepted if no other is held");
+    ok (add_sized (&r, NOW, 1, 2, &err) < 0 && errno == EAGAIN,
+        "a second job beside one larger than the limit is refused: %s", err.text);
+    ok (entry_stats (r.e).jobs == 1 && r.of[1].answers == 0, "the reply function is not called for a refused job");
     stop (&r);
 
     start (&r, 10000, 100u << 20);
@@ -335,7 +341,7 @@ static void test_limits (void)
     fill (&r, NOW, 100, 4096);
     ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }) && batch_is (&r, NOW, 102, (int[]){ 2, -1 }),
         "a batch has at most ENTRY_BATCH_BYTES");
-    ok (batch_is (&r, NOW, 103, (int[]){ 3, -1 }), "a single job may be larger than a batch");
+    ok (batch_is (&r, NOW, 103, (int[]){ 3, -1 }), "a batch of a single job may have more than ENTRY_BATCH_BYTES");
     judge (&r, NOW, (struct verdict[]){ stored, stored }, 2);
     judge (&r, NOW, &stored, 1);
     judge (&r, NOW, &stored, 1);

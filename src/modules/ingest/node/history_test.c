@@ -974,7 +974,7 @@ static void test_histories (struct history *h, uint64_t first, uint64_t count)
           " failed commits",
           late, copies, restarts, moves, failures);
     ok (stored && same && unknown && refused && late && copies && restarts && moves && failures,
-        "all kinds of answers and faults occur");
+        "all kinds of answers and faults occur in the histories");
 }
 
 static void test_breaches (struct history *h)

@@ -22,16 +22,17 @@ static void test_take (void)
     job_block_init (&b);
     ok (job_block_take (&b, NOW) == 0, "a new block has no ids");
     ok (job_block_ask (&b, NOW, 0) == 0, "without waiting jobs no ids are requested");
-    ok (job_block_ask (&b, NOW, 1) == JOB_BLOCK_MIN_IDS, "for one job a small block is requested");
-    ok (job_block_ask (&b, NOW, 5) == 0, "while a request is under way no other is made");
-    ok (job_block_filled (&b, runs, 2) == 0, "a response may have two runs");
+    ok (job_block_ask (&b, NOW, 1) == JOB_BLOCK_MIN_IDS, "for one waiting job a small block of ids is requested");
+    ok (job_block_ask (&b, NOW, 5) == 0, "while a request for ids is under way no other is made");
+    ok (job_block_filled (&b, runs, 2) == 0, "a response to a request for ids may have two runs");
     ok (job_block_take (&b, NOW) == 100 && job_block_take (&b, NOW) == 101 && job_block_take (&b, NOW) == 200
             && job_block_take (&b, NOW) == 0,
         "ids are taken from the runs in order, until the runs are used up");
-    ok (job_block_ask (&b, NOW + 50, 3000) == 3000, "a request is for at least as many ids as are wanted");
+    ok (job_block_ask (&b, NOW + 50, 3000) == 3000, "a request for ids is for at least as many as are wanted");
     ok (fill (&b, 300, 3000) && job_block_ask (&b, NOW + 50, 2000) == 0,
-        "if enough ids are available none are requested");
-    ok (job_block_ask (&b, NOW + 50, 100000) == JOB_BLOCK_MAX_IDS, "a request is for at most JOB_BLOCK_MAX_IDS");
+        "if enough ids are available no request is made");
+    ok (job_block_ask (&b, NOW + 50, 100000) == JOB_BLOCK_MAX_IDS,
+        "a request for ids is for at most JOB_BLOCK_MAX_IDS");
     job_block_fini (&b);
 }
 
@@ -47,8 +48,8 @@ static void test_age (void)
     ok (fill (&b, 200, 100) && job_block_take (&b, NOW + JOB_BLOCK_MAX_AGE_MS) == 101,
         "ids of an older block are taken first");
     ok (job_block_take (&b, NOW + JOB_BLOCK_MAX_AGE_MS + 1) == 200, "ids of a block that is too old are skipped");
-    ok (job_block_take (&b, NOW + 2 * JOB_BLOCK_MAX_AGE_MS) == 0, "later all blocks are too old");
-    ok (job_block_ask (&b, NOW + 900, 0) == 0, "after little use no ids are requested in advance");
+    ok (job_block_take (&b, NOW + 2 * JOB_BLOCK_MAX_AGE_MS) == 0, "when all blocks are too old no id is available");
+    ok (job_block_ask (&b, NOW + 900, 0) == 0, "after little use ids are not requested in advance");
     job_block_fini (&b);
 }
 
@@ -59,20 +60,21 @@ static void test_order (void)
 
     job_block_init (&b);
     (void)job_block_ask (&b, NOW, 10);
-    ok (fill (&b, 100, 16), "a block is received");
+    ok (fill (&b, 100, 16), "a block of ids is received");
     job_block_drop (&b);
-    ok (job_block_take (&b, NOW) == 0, "job_block_drop () throws its ids away");
+    ok (job_block_take (&b, NOW) == 0, "job_block_drop () throws the received ids away");
     ok (job_block_ask (&b, NOW, 1) > 0 && !fill (&b, 115, 5) && errno == EPROTO,
-        "a run that is not above the ids received before is refused");
+        "a response with a run that is not above the ids received before is refused");
     ok (job_block_ask (&b, NOW + JOB_BLOCK_PAUSE_MS, 1) > 0 && job_block_filled (&b, bad, 2) < 0 && errno == EPROTO,
-        "runs that overlap are refused");
+        "a response with runs that overlap is refused");
     ok (job_block_ask (&b, NOW + 2 * JOB_BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, UINT64_MAX, 2),
-        "a run beyond the largest id is refused");
-    ok (job_block_ask (&b, NOW + 3 * JOB_BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, 400, 0), "an empty run is refused");
-    ok (job_block_take (&b, NOW + 3 * JOB_BLOCK_PAUSE_MS) == 0, "no id of a refused run is available");
+        "a response with a run beyond the largest id is refused");
+    ok (job_block_ask (&b, NOW + 3 * JOB_BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, 400, 0),
+        "a response with an empty run is refused");
+    ok (job_block_take (&b, NOW + 3 * JOB_BLOCK_PAUSE_MS) == 0, "no id of a refused response is available");
     ok (job_block_ask (&b, NOW + 4 * JOB_BLOCK_PAUSE_MS, 1) > 0 && fill (&b, 116, 5)
             && job_block_take (&b, NOW + 200) == 116,
-        "a run above the ids received before is accepted");
+        "a response with a run above the ids received before is accepted");
     job_block_fini (&b);
 }
 
@@ -82,12 +84,12 @@ static void test_failed (void)
 
     job_block_init (&b);
     (void)job_block_ask (&b, NOW, 1);
-    ok (job_block_due (&b) == UINT64_MAX, "while a request is under way nothing is due");
+    ok (job_block_due (&b) == UINT64_MAX, "while a request for ids is under way the block has no deadline");
     job_block_failed (&b);
     ok (job_block_due (&b) == NOW + JOB_BLOCK_PAUSE_MS && job_block_ask (&b, NOW + JOB_BLOCK_PAUSE_MS - 1, 1) == 0,
-        "after a failed request there is a pause");
+        "after a failed request for ids there is a pause");
     ok (job_block_ask (&b, NOW + JOB_BLOCK_PAUSE_MS, 1) > 0 && job_block_due (&b) == UINT64_MAX,
-        "after the pause the next request is made");
+        "after the pause the next request for ids is made");
     job_block_failed (&b);
     ok (job_block_ask (&b, NOW + 500, 0) == 0 && job_block_due (&b) == UINT64_MAX,
         "after the pause no request is made if no ids are wanted");
@@ -126,12 +128,13 @@ static void test_size (void)
 
     job_block_init (&b);
     asked = use (&b, NOW, 50, &without);
-    ok (asked < 60 && without < 200, "50,000 ids take %u requests, and %u jobs wait", asked, without);
-    ok (b.size >= 1024, "under load blocks are large (%u)", b.size);
+    ok (asked < 60 && without < 200, "50,000 ids need %u requests, and %u jobs wait", asked, without);
+    ok (b.size >= 1024, "under load the blocks of ids are large (%u)", b.size);
     asked = use (&b, NOW + 1000, 50, &without);
-    ok (asked <= 50 && without == 0, "50,000 more ids take %u requests, and %u jobs wait", asked, without);
+    ok (asked <= 50 && without == 0, "50,000 more ids need %u requests, and %u jobs wait", asked, without);
     (void)job_block_take (&b, NOW + 5000);
-    ok (job_block_ask (&b, NOW + 5000, 1) == JOB_BLOCK_MIN_IDS, "after some time without jobs blocks are small again");
+    ok (job_block_ask (&b, NOW + 5000, 1) == JOB_BLOCK_MIN_IDS,
+        "after some time without jobs the blocks of ids are small again");
     job_block_fini (&b);
 }
 

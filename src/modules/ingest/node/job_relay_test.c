@@ -102,32 +102,33 @@ static void test_together (void)
     uint32_t count = 2;
 
     tap_must (r != NULL);
-    ok (!next (r, NOW, &s[0]) && job_relay_due (r) == UINT64_MAX, "without parcels nothing is sent");
+    ok (!next (r, NOW, &s[0]) && job_relay_due (r) == UINT64_MAX, "a relay without parcels sends nothing");
     tap_must (add (r, &a, 1, 1, 2));
-    ok (job_relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1, "a single job is sent immediately");
+    ok (job_relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1,
+        "a parcel of a single job is sent immediately");
     tap_must (add (r, &b, 2, 1, 2));
-    ok (next (r, NOW, &s[1]) && s[1].first == 2, "the next job is sent immediately, too");
+    ok (next (r, NOW, &s[1]) && s[1].first == 2, "a second parcel is sent immediately, too");
     for (; count < JOB_RELAY_UNDER_WAY; count++)
         tap_must (add (r, &more[count], 10 + count, 1, 2) && next (r, NOW, &s[count]));
     tap_must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
     ok (!next (r, NOW, &s[count]) && job_relay_due (r) == UINT64_MAX,
-        "above the limit of batches under way, parcels wait");
+        "parcels wait while as many batches as the limit are under way");
     ok (job_relay_stats (r).parcels == 2 && job_relay_stats (r).under_way == JOB_RELAY_UNDER_WAY,
         "the counters show the waiting parcels and the batches under way");
     ok (answer (r, NOW, &s[1], 0) && b.answers == 1 && b.n == 1 && b.id[0] == 2 && a.answers == 0,
-        "the second batch may be answered first");
+        "the second of two batches may be answered first");
     ok (next (r, NOW, &s[count]) && s[count].first == 3 && s[count].last == 7 && s[count].count == 5,
-        "waiting parcels are sent in one batch");
+        "the parcels that wait are sent in one batch");
     ok (answer (r, NOW, &s[count], 0) && c.n == 3 && c.id[0] == 3 && c.id[2] == 5 && d.n == 2 && d.id[0] == 6,
-        "each parcel gets the verdicts of its own jobs");
-    ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "a batch may be answered after later ones");
+        "each parcel gets the verdicts of its own jobs from the answer to the batch");
+    ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "a batch may be answered after batches that were sent later");
     for (uint32_t i = 2; i < count; i++)
         tap_must (answer (r, NOW, &s[i], 0));
     ok (job_relay_stats (r).bytes == 0 && job_relay_stats (r).batches == count + 1
             && job_relay_stats (r).jobs == count + 5,
-        "after all answers nothing is held");
+        "after all answers a relay holds no parcel");
     job_relay_failed (r, NOW, s[0].tag);
-    ok (!next (r, NOW, &s[0]), "a failure of an unknown tag is ignored");
+    ok (!next (r, NOW, &s[0]), "a relay ignores the failure of an unknown tag");
     job_relay_destroy (r);
 }
 
@@ -142,9 +143,9 @@ static void test_root (void)
     for (; i < JOB_RELAY_ROOT_UNDER_WAY; i++)
         tap_must (add (r, &o[i], 10 + i, 1, 2) && next (r, NOW, &s));
     tap_must (add (r, &o[i], 10 + i, 1, 2) && add (r, &o[i + 1], 11 + i, 1, 2));
-    ok (!next (r, NOW, &s), "at most %d batches are under way at rank 0", JOB_RELAY_ROOT_UNDER_WAY);
+    ok (!next (r, NOW, &s), "at most %d batches of a relay are under way at rank 0", JOB_RELAY_ROOT_UNDER_WAY);
     tap_must (answer (r, NOW, &s, 0));
-    ok (next (r, NOW, &s) && s.count == 2, "parcels that arrive meanwhile are combined");
+    ok (next (r, NOW, &s) && s.count == 2, "parcels that arrive while batches are under way are combined");
     job_relay_destroy (r);
 }
 
@@ -161,18 +162,20 @@ static void test_failed (void)
     job_relay_failed (r, NOW, s[1].tag);
     job_relay_failed (r, NOW, s[0].tag);
     ok (job_relay_due (r) == NOW + JOB_RELAY_PAUSE_MS && !next (r, NOW + JOB_RELAY_PAUSE_MS - 1, &again[0]),
-        "after a failure there is a pause");
+        "after a failed batch there is a pause");
     ok (next (r, NOW + JOB_RELAY_PAUSE_MS, &again[0]) && again[0].first == 1 && again[0].count == 1
             && next (r, NOW + JOB_RELAY_PAUSE_MS, &again[1]) && again[1].first == 2 && again[1].count == 1,
-        "after the pause the batches are sent again, unchanged and in order");
-    ok (!answer (r, NOW + 20, &again[1], 1) && b.answers == 0, "an answer with too many verdicts is refused");
-    ok (job_relay_due (r) == NOW + 20 + 2 * JOB_RELAY_PAUSE_MS, "the next pause is twice as long");
-    ok (!answer (r, NOW + 20, &s[0], 0) || a.answers == 0, "an answer to the first sending is ignored");
-    ok (answer (r, NOW + 21, &again[0], 0) && a.answers == 1, "an answer to the second sending counts");
+        "after the pause the failed batches are sent again, unchanged and in order");
+    ok (!answer (r, NOW + 20, &again[1], 1) && b.answers == 0,
+        "an answer with more verdicts than the batch has jobs is refused");
+    ok (job_relay_due (r) == NOW + 20 + 2 * JOB_RELAY_PAUSE_MS, "after a second failure the pause is twice as long");
+    ok (!answer (r, NOW + 20, &s[0], 0) || a.answers == 0,
+        "an answer to the first sending of a batch is ignored after the second");
+    ok (answer (r, NOW + 21, &again[0], 0) && a.answers == 1, "an answer to the second sending of a batch counts");
     uint64_t now = NOW + 20 + 2 * JOB_RELAY_PAUSE_MS, pause = 0;
     ok (!next (r, now - 1, &again[1]) && next (r, now, &again[1]) && again[1].first == 2,
-        "the other batch is sent when the pause is over");
-    ok (next (r, now, &again[2]) && again[2].first == 3, "a later batch is sent after it");
+        "another failed batch is sent when the pause is over");
+    ok (next (r, now, &again[2]) && again[2].first == 3, "a batch that was made later is sent after the failed ones");
     now = NOW + 100;
     for (int i = 0; i < 12; i++) {
         job_relay_failed (r, now, again[1].tag);
@@ -180,11 +183,11 @@ static void test_failed (void)
         now += pause;
         tap_must (next (r, now, &again[1]));
     }
-    ok (pause == JOB_RELAY_PAUSE_MAX_MS, "a pause is at most JOB_RELAY_PAUSE_MAX_MS");
+    ok (pause == JOB_RELAY_PAUSE_MAX_MS, "a pause of a relay is at most JOB_RELAY_PAUSE_MAX_MS");
     tap_must (answer (r, now, &again[1], 0));
     job_relay_failed (r, now, again[2].tag);
-    ok (job_relay_due (r) == now + JOB_RELAY_PAUSE_MS, "after an answer the pause is short again");
-    ok (job_relay_stats (r).failed == 2 + 1 + 12 + 1, "failures are counted");
+    ok (job_relay_due (r) == now + JOB_RELAY_PAUSE_MS, "after an answer the pause of a relay is short again");
+    ok (job_relay_stats (r).failed == 2 + 1 + 12 + 1, "a relay counts failures");
     job_relay_destroy (r);
 }
 
@@ -195,10 +198,11 @@ static void test_limits (void)
     struct sent s;
 
     tap_must (r != NULL);
-    ok (add (r, &o, 1, 1, 5u << 20), "a parcel larger than the limit is accepted if none is held");
-    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "a further parcel is refused with EAGAIN");
+    ok (add (r, &o, 1, 1, 5u << 20), "a parcel larger than the limit is accepted if the relay holds no other");
+    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "a parcel above the limit is refused with EAGAIN");
     tap_must (next (r, NOW, &s));
-    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "it is still refused while the first is under way");
+    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN,
+        "a parcel above the limit is refused while the first is under way, too");
     tap_must (answer (r, NOW, &s, 0));
     tap_must (add (r, &o, 1, 1, JOB_RELAY_BATCH_BYTES / 2) && add (r, &o, 2, 1, JOB_RELAY_BATCH_BYTES / 2)
               && add (r, &o, 3, 1, 9));
@@ -223,7 +227,7 @@ static void test_more (void)
     a.relay = r;
     tap_must (add (r, &a, 1, 1, 2) && add (r, &b, 2, 1, 2) && next (r, NOW, &t));
     ok (answer (r, NOW, &t, 0) && a.answers == 1 && b.answers == 1 && next (r, NOW, &t) && t.first == 1000,
-        "a reply function may add a parcel");
+        "a reply function may add a parcel to the relay");
     job_relay_failed (r, NOW, t.tag);
     tap_must (add (r, &b, 2, 1, 2));
     ok (next (r, NOW + 1000, &t) && t.count == 1,

@@ -198,7 +198,7 @@ static void check_full_late (void)
     make_store (&w);
     disk_fail (1, true, DISK_FULL_LATE);
     ok (world_work (&w, &group, NULL, 0) < 0 && group.unsure && is (next_life (&w, copy_killed), all),
-        "a group is unsure if a sync fails for lack of space: %s", w.error.text);
+        "if a sync fails for lack of space it is unsure whether the group is stored: %s", w.error.text);
     disk_fail (0, false, DISK_FULL_LATE);
     world_fini (&w);
 }
@@ -212,7 +212,7 @@ static void check_room (enum disk_fault fault, const char *fault_text)
     make_store (&w);
     disk_fail (1, true, fault);
     ok (world_work (&w, &group, NULL, 0) < 0 && errno == ENOSPC && strstr (w.error.text, fault_text),
-        "lack of space is reported: %s", w.error.text);
+        "a failed group on a full disk is reported with the lack of space: %s", w.error.text);
     disk_fail (0, false, fault);
     world_fini (&w);
 }
@@ -251,18 +251,19 @@ static void check_ack_fails (void)
     ok (world_work (&w, &group, &read, 1) < 0 && errno == ENOSPC && strstr (w.error.text, "disk is full"),
         "a failed acknowledgement is reported: %s", w.error.text);
     ok (w.counts.jobs == 1 && w.counts.acked == 0 && w.counts.remembered == 0,
-        "after the failure no job is acknowledged");
-    ok (read.found.count == 1 && !read.acked && read.errnum == 0, "reads are done although the group failed");
+        "after a failed acknowledgement no job is acknowledged");
+    ok (read.found.count == 1 && !read.acked && read.errnum == 0,
+        "reads in the same piece of work are done even if the group failed");
     jobwire_buf_fini (&read.found);
     disk_fail (0, false, DISK_FULL);
     ok (world_work (&w, &group, NULL, 0) == 1 && w.counts.jobs == 0 && w.counts.remembered == 1,
         "a failed acknowledgement can be tried again");
     disk_fail (1, true, DISK_FULL);
     ok (world_work (&w, &forget, NULL, 0) < 0 && w.counts.remembered == 1 && w.counts.floor == 0,
-        "if forgetting fails no job is forgotten");
+        "if jobs cannot be forgotten on a full disk none is forgotten");
     disk_fail (0, false, DISK_FULL);
     ok (world_work (&w, &forget, NULL, 0) == 1 && w.counts.remembered == 0 && w.counts.floor == 11,
-        "forgetting can be tried again");
+        "forgetting jobs that failed can be tried again");
     world_fini (&w);
 }
 
@@ -296,11 +297,12 @@ static void check_replaced (void)
     make_store (&w);
     take_away (&w);
     ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure,
-        "no group is stored into a file that was moved away: %s", w.error.text);
+        "no group is stored into a store whose file was moved away: %s", w.error.text);
     put_back (&w);
-    ok (is (next_life (&w, copy_killed), before), "when the file is moved back it does not have the group");
+    ok (is (next_life (&w, copy_killed), before),
+        "a file that was moved away does not have a group that was refused meanwhile");
     ok (world_work (&w, &group, NULL, 0) == 1 && v[1].kind == VERDICT_STORED && is (shown (&w), all),
-        "when the file is moved back groups are stored again");
+        "when the file of a store is moved back groups are stored again");
     world_fini (&w);
 }
 
@@ -319,13 +321,15 @@ static void check_replaced_late (void)
     disk_hang (false);
     int rc;
     wait_until ((rc = job_store_result (w.st, &w.counts, &w.error)) != 0);
-    ok (rc < 0 && errno == ESTALE && group.unsure, "a group is unsure if its file is moved away during the commit: %s",
-        w.error.text);
+    ok (rc < 0 && errno == ESTALE && group.unsure,
+        "if the file is moved away during the commit it is unsure whether the group is stored: %s", w.error.text);
     put_back (&w);
-    ok (is (next_life (&w, copy_killed), all), "when the file is moved back the next life finds the group");
+    ok (is (next_life (&w, copy_killed), all),
+        "after the file was moved away during a commit and back, the next life finds the group");
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && w.counts.jobs == 3
             && w.counts.bytes == 19,
-        "the same life stores the group again, and counts it once");
+        "after the file was moved away during a commit and back, the same life stores the group again, and counts "
+        "it once");
     world_fini (&w);
 }
 
@@ -349,10 +353,10 @@ static void check_log_removed (void)
     remove_log (&w);
     ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure && v[1].kind == VERDICT_REFUSED
             && strstr (w.error.text, "ingest.sqlite-wal: was removed"),
-        "if the log was removed no group is stored: %s", w.error.text);
+        "no group is stored into a store whose log was removed: %s", w.error.text);
     job_store_close (w.st);
     w.st = NULL;
-    ok (world_open (&w) && is (shown (&w), before), "a clean end keeps the data of a removed log");
+    ok (world_open (&w) && is (shown (&w), before), "a clean end of a store keeps the data of a removed log");
     disk_hang (true);
     job_store_begin (w.st, &group, NULL, 0);
     wait_until (disk_hangs ());
@@ -360,11 +364,12 @@ static void check_log_removed (void)
     disk_hang (false);
     int rc;
     wait_until ((rc = job_store_result (w.st, &w.counts, &w.error)) != 0);
-    ok (rc < 0 && errno == ESTALE && group.unsure, "a group is unsure if the log is removed during the commit: %s",
-        w.error.text);
+    ok (rc < 0 && errno == ESTALE && group.unsure,
+        "if the log is removed during the commit it is unsure whether the group is stored: %s", w.error.text);
     job_store_close (w.st);
     w.st = NULL;
-    ok (world_open (&w) && is (shown (&w), all), "a clean end keeps the group of that commit");
+    ok (world_open (&w) && is (shown (&w), all),
+        "a clean end of a store keeps the group whose log was removed during the commit");
     world_fini (&w);
 }
 
@@ -379,14 +384,15 @@ static void check_killed (void)
     make_store (&w);
     disk_hang (true);
     job_store_begin (w.st, &group, NULL, 0);
-    ok (job_store_result (w.st, &w.counts, &w.error) == 0, "the result of a group is not awaited while the disk hangs");
+    ok (job_store_result (w.st, &w.counts, &w.error) == 0,
+        "while the disk hangs job_store_result () returns without waiting");
     ok (is (next_life (&w, copy_cut), before), "a group that was not synced is lost in a power cut");
     disk_hang (false);
     job_store_close (w.st);
     w.st = NULL;
     world_open (&w);
     ok (strcmp (shown (&w), all) == 0 || strcmp (text, before) == 0,
-        "closing waits for the group, which is stored or not: %s", text);
+        "closing a store waits for the group under way, which is stored or not: %s", text);
     world_fini (&w);
 }
 

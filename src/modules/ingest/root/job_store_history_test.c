@@ -326,7 +326,7 @@ int main (void)
         forgotten += h->m.floor > 1;
     }
     ok (good, "%d random histories: verdicts, counts and reads are those of the model in every life", HISTORIES);
-    ok (forgotten > HISTORIES / 2, "most histories forgot jobs");
+    ok (forgotten > HISTORIES / 2, "most of the random histories forgot jobs");
     free (h);
     return done_testing ();
 }

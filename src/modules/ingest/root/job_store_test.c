@@ -83,24 +83,26 @@ static void check_stored (void)
     world_init (&w);
     ok (world_open (&w) && counts_are (&w, 0, 0, 0) && w.counts.newest == 0 && w.counts.acked == 0
             && w.counts.floor == 0 && !w.counts.untidy,
-        "a new store is empty");
-    ok (job_store_result (w.st, NULL, NULL) == 0, "before any work there is no result");
-    ok (strcmp (shown (&w), "") == 0, "a new store shows no jobs");
+        "a new store has no jobs");
+    ok (job_store_result (w.st, NULL, NULL) == 0, "before the first work a store has no result");
+    ok (strcmp (shown (&w), "") == 0, "a new store returns no jobs");
     struct job jobs[] = { world_job (20, "k1", "{20}"), world_job (10, "", "{10}"), world_job (30, "k1", "{30}") };
     jobs[2].userid = 2;
     struct verdict v[3];
     ok (world_store (&w, 5, jobs, v, 3) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED
             && v[2].kind == VERDICT_STORED,
         "jobs are stored in any order, and two users may have the same key");
-    ok (counts_are (&w, 3, 16, 0) && w.counts.newest == 30, "jobs are counted, with the bytes of their keys");
-    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "jobs are shown in order of id: %s", text);
+    ok (counts_are (&w, 3, 16, 0) && w.counts.newest == 30,
+        "a store counts its jobs and their bytes, including the bytes of their keys");
+    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "jobs are returned in order of their ids: %s", text);
     ok (world_open (&w) && counts_are (&w, 3, 16, 0) && w.counts.newest == 30 && !w.counts.untidy,
-        "the next life has the same counts");
-    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "the next life shows the same jobs: %s", text);
+        "the next life of a store has the same counts");
+    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "the next life of a store returns the same jobs: %s",
+        text);
     struct job_store *second = job_store_open (w.dir, "other", &w.counts, &w.error);
     ok (!second && errno == EBUSY && strstr (w.error.text, "in use by broker 12345678"),
-        "a store can be opened once at a time: %s", w.error.text);
-    ok (world_fini (&w), "the folder has no other files");
+        "a store cannot be opened twice at the same time: %s", w.error.text);
+    ok (world_fini (&w), "the folder of a store has no other files");
 }
 
 static void check_fields (void)
@@ -142,21 +144,21 @@ static void check_limits (void)
     world_open (&w);
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && v[2].kind == VERDICT_STORED
             && v[4].kind == VERDICT_STORED,
-        "a job that fits is stored after one that did not fit");
-    ok (refused (&v[1], ENOSPC, "more than 9 bytes: ingest.max-mib"), "a job with too many bytes is refused: %.*s",
+        "a job that fits into the limits is stored after one that did not fit");
+    ok (refused (&v[1], ENOSPC, "more than 9 bytes: ingest.max-mib"), "a job above the limit of bytes is refused: %.*s",
         (int)v[1].text_size, v[1].text);
-    ok (refused (&v[3], ENOSPC, "ingest.max-jobs is 2"), "a job above the number of jobs is refused: %.*s",
+    ok (refused (&v[3], ENOSPC, "ingest.max-jobs is 2"), "a job above the limit of jobs is refused: %.*s",
         (int)v[3].text_size, v[3].text);
     ok (counts_are (&w, 2, 6, 0) && strcmp (shown (&w), "10=12345,12=1") == 0, "refused jobs are not stored: %s", text);
     group.max_bytes = UINT64_MAX;
     group.max_jobs = 4;
     ok (world_work (&w, &group, NULL, 0) == 1 && v[1].kind == VERDICT_STORED && v[3].kind == VERDICT_STORED
             && counts_are (&w, 4, 12, 0),
-        "refused jobs are stored when the limits are raised");
+        "jobs that were refused are stored when the limits are raised");
     jobs[0] = world_job (20, "", "1234567890");
     group = (struct job_store_group){ .job = jobs, .verdict = v, .n = 1, .max_jobs = 1, .max_bytes = 10, .ack = 13 };
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && counts_are (&w, 1, 10, 4),
-        "an acknowledgement in the same group makes room first");
+        "an acknowledgement in the same group makes space before the jobs are stored");
     world_fini (&w);
 }
 
@@ -176,9 +178,9 @@ static void check_owner_first (void)
     world_open (&w);
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED
             && refused (&v[2], ENOSPC, "users other than the owner may use half"),
-        "other users may store half of the jobs: %.*s", (int)v[2].text_size, v[2].text);
+        "all users except the owner may store half of the jobs: %.*s", (int)v[2].text_size, v[2].text);
     ok (v[3].kind == VERDICT_STORED && v[4].kind == VERDICT_STORED && refused (&v[5], ENOSPC, "ingest.max-jobs is 4"),
-        "the owner may store all of the jobs: %.*s", (int)v[5].text_size, v[5].text);
+        "the owner may store as many jobs as the limit: %.*s", (int)v[5].text_size, v[5].text);
     world_fini (&w);
 }
 
@@ -224,8 +226,8 @@ static void check_rules_now (struct world *w, const char *when)
     ok (refused (&v, EOVERFLOW, "jobs need an instance with a later epoch")
             && judge (w, 0, world_job (0, "", "")).errnum == EINVAL,
         "%s: an id that cannot be stored is refused: %.*s", when, (int)v.text_size, v.text);
-    ok (counts_are (w, 2, 5, 1) && strcmp (shown (w), "30={},40={}") == 0, "%s: none of these jobs was stored: %s",
-        when, text);
+    ok (counts_are (w, 2, 5, 1) && strcmp (shown (w), "30={},40={}") == 0,
+        "%s: the jobs that were judged leave the store unchanged: %s", when, text);
 }
 
 static void check_rules (void)
@@ -234,13 +236,14 @@ static void check_rules (void)
 
     make_history (&w);
     ok (w.counts.floor == 11 && w.counts.acked == 25 && w.counts.newest == 40 && counts_are (&w, 2, 5, 1),
-        "of the acknowledged jobs the oldest is forgotten");
+        "of the acknowledged jobs of the history the oldest is forgotten");
     check_rules_now (&w, "in the same life");
     world_open (&w);
     ok (w.counts.floor == 11 && w.counts.acked == 25 && w.counts.newest == 40 && counts_are (&w, 2, 5, 1),
-        "the next life has the same state");
+        "the next life of the store has the same counts and floor");
     check_rules_now (&w, "in the next life");
-    ok (judge (&w, 50, world_job (51, "a", "x")).kind == VERDICT_STORED, "a forgotten key may be used again");
+    ok (judge (&w, 50, world_job (51, "a", "x")).kind == VERDICT_STORED,
+        "the key of a forgotten job may be used again");
     struct job full = world_job (52, "c", "");
     struct verdict v = { 0 };
     struct job_store_group group = { .job = &full, .verdict = &v, .n = 1 };
@@ -259,12 +262,12 @@ static void check_copies (void)
     world_init (&w);
     world_open (&w);
     ok (world_store (&w, 0, jobs, v, 6) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED,
-        "a copy in the same group is STORED");
+        "a copy of a job in the same group is STORED");
     ok (v[2].kind == VERDICT_SAME && v[2].id == 10 && v[5].kind == VERDICT_SAME && v[5].id == 12,
-        "a key known from the same group gives SAME, for higher and lower ids");
+        "a key of another job in the same group gives SAME, for higher and lower ids");
     ok (v[3].kind == VERDICT_STORED && v[4].kind == VERDICT_STORED && strcmp (shown (&w), "10=one,12=three") == 0,
-        "of two jobs with the same id the first is stored: %s", text);
-    ok (counts_are (&w, 2, 10, 0), "a copy is counted once");
+        "of two jobs with the same id in a group the first is stored: %s", text);
+    ok (counts_are (&w, 2, 10, 0), "a copy of a job in the same group is counted once");
     world_fini (&w);
 }
 
@@ -304,16 +307,16 @@ static void check_reads (void)
             && strcmp (find (&w, 0, 99, 9, two - 1, true), "10={}...") == 0,
         "a read finds at most max_bytes");
     ok (strcmp (find (&w, 20, 99, 9, 1, true), "30=a much longer jobspec...") == 0,
-        "the first job is read even if it exceeds max_bytes: %s", text);
+        "a read returns its first job even if that exceeds max_bytes: %s", text);
     ok (strcmp (find (&w, 0, 99, 0, all, true), "...") == 0,
         "with max_jobs 0 a read only reports whether there are jobs");
     ok (strcmp (find (&w, 50, UINT64_MAX, 9, all, true), "") == 0
             && strcmp (find (&w, UINT64_MAX, UINT64_MAX, 9, all, true), "") == 0
             && strcmp (find (&w, 40, 20, 9, all, true), "") == 0,
-        "a range without jobs gives an empty read");
+        "a read of a range without jobs returns no jobs");
     acknowledge (&w, 20, 100, 0);
     ok (strcmp (find (&w, 0, 40, 9, all, true), "30=a much longer jobspec,40={}") == 0,
-        "acknowledged jobs are not read: %s", text);
+        "acknowledged jobs are not returned by a read: %s", text);
     world_fini (&w);
 }
 
@@ -341,9 +344,9 @@ static void check_one (void)
         "a stored job is found by its id, with its jobspec: %s", text);
     ok (reads[2].found.count == 0 && reads[2].errnum == 0 && reads[3].found.count == 0 && reads[4].found.count == 0
             && reads[3].errnum == 0 && reads[4].errnum == 0,
-        "an unknown id gives an empty read");
+        "a read of an unknown id returns no job");
     ok (strcmp (world_found (&reads[5], text, sizeof (text)), "30=") == 0,
-        "a read of one job may leave out the jobspec");
+        "a read of one job may leave out its jobspec");
     for (int i = 0; i < 6; i++)
         jobwire_buf_fini (&reads[i].found);
     ok (strcmp (shown (&w), "30=thirty,40=new") == 0, "a group and reads can be one piece of work: %s", text);
@@ -364,27 +367,29 @@ static void check_acknowledged (void)
     ok (counts_are (&w, 3, 6, 2) && w.counts.acked == 25 && w.counts.floor == 0,
         "jobs up to an id are acknowledged, even if no job has that id");
     acknowledge (&w, 20, 500, 0);
-    ok (counts_are (&w, 3, 6, 2) && w.counts.acked == 25, "an acknowledgement of a lower id changes nothing");
+    ok (counts_are (&w, 3, 6, 2) && w.counts.acked == 25, "an acknowledgement up to a lower id changes nothing");
     acknowledge (&w, 0, 500, 100);
-    ok (counts_are (&w, 3, 6, 2) && w.counts.floor == 0, "jobs acknowledged at forget_s itself are kept");
+    ok (counts_are (&w, 3, 6, 2) && w.counts.floor == 0, "jobs that were acknowledged at forget_s are kept");
     world_open (&w);
     acknowledge (&w, 30, 200, 101);
     ok (counts_are (&w, 2, 4, 1) && w.counts.floor == 21,
-        "jobs acknowledged before forget_s are forgotten, later ones are remembered");
+        "jobs acknowledged before forget_s are forgotten, and jobs acknowledged later are remembered");
     acknowledge (&w, 0, 300, 300);
-    ok (counts_are (&w, 2, 4, 0) && w.counts.floor == 31, "later the others are forgotten");
+    ok (counts_are (&w, 2, 4, 0) && w.counts.floor == 31,
+        "with a later forget_s the other acknowledged jobs are forgotten");
     acknowledge (&w, UINT64_MAX, 400, 0);
     ok (counts_are (&w, 0, 0, 2) && w.counts.acked == INT64_MAX && w.counts.newest == 50,
-        "all jobs can be acknowledged");
+        "all jobs of a store can be acknowledged");
     acknowledge (&w, 0, 500, 500);
-    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50, "all jobs can be forgotten");
+    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50,
+        "all acknowledged jobs can be forgotten");
     ok (change_file (&w, "SELECT (SELECT count(*) FROM acks) + (SELECT count(*) FROM jobs)"
                          " + (SELECT count(*) FROM specs);")
             == 0,
         "forgotten jobs leave no rows in the file");
     world_open (&w);
     ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50 && w.counts.acked == INT64_MAX,
-        "the next life has the same state after all is forgotten");
+        "the next life of a store whose jobs were all forgotten has the same counts");
     ok (judge (&w, 0, world_job (60, "", "")).kind == VERDICT_LATE
             && judge (&w, 0, world_job (50, "", "")).kind == VERDICT_FORGOTTEN,
         "no job is stored at or below the acknowledged ids");
@@ -404,13 +409,15 @@ static void check_clock (void)
     acknowledge (&w, 0, 101, 100);
     ok (counts_are (&w, 1, 2, 2), "after the clock was set back, acknowledged jobs are remembered");
     acknowledge (&w, 0, 101, 101);
-    ok (counts_are (&w, 1, 2, 0) && w.counts.floor == 21, "they are forgotten by the clock as it is now");
+    ok (counts_are (&w, 1, 2, 0) && w.counts.floor == 21,
+        "after the clock was set back, acknowledged jobs are forgotten by the new time");
     acknowledge (&w, 30, 1000000, 0);
     world_open (&w);
     acknowledge (&w, 0, 200, 150);
-    ok (counts_are (&w, 0, 0, 1), "after another life they are remembered by the new clock");
+    ok (counts_are (&w, 0, 0, 1), "in the next life acknowledged jobs are remembered by the new time");
     acknowledge (&w, 0, 300, 201);
-    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 31, "they are forgotten without a further acknowledgement");
+    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 31,
+        "in the next life acknowledged jobs are forgotten without a further acknowledgement");
     world_fini (&w);
 }
 
@@ -455,10 +462,11 @@ static void check_slices (void)
     fill (&w, 25001, 10);
     acknowledge (&w, 25000, 100, 0);
     ok (counts_are (&w, 1, 10, 25000) && w.counts.untidy && strncmp (shown (&w), "25001=", 6) == 0,
-        "many jobs are acknowledged in one commit, and cleared away later");
+        "many jobs are acknowledged in one commit, and their jobspecs are deleted later");
     world_open (&w);
-    ok (counts_are (&w, 1, 10, 25000) && w.counts.untidy, "the next life continues to clear away");
-    ok (tidy (&w, 0) == 2 && counts_are (&w, 1, 10, 25000), "jobspecs are cleared away in slices");
+    ok (counts_are (&w, 1, 10, 25000) && w.counts.untidy,
+        "the next life continues to delete the jobspecs of acknowledged jobs");
+    ok (tidy (&w, 0) == 2 && counts_are (&w, 1, 10, 25000), "jobspecs of acknowledged jobs are deleted in slices");
     int groups = 0;
     do {
         acknowledge (&w, 0, 1000, 500);
@@ -475,21 +483,21 @@ static void check_slices (void)
     ok (w.counts.untidy && w.counts.remembered == 10000 && w.counts.floor == 10001,
         "a job is not forgotten before its jobspec is deleted");
     ok (tidy (&w, 500) <= 2 && counts_are (&w, 0, 0, 0) && w.counts.floor == 20001,
-        "later groups forget the other jobs");
+        "later groups forget the jobs that are left");
     world_fini (&w);
     world_init (&w);
     world_open (&w);
     fill (&w, 5, 6 << 20);
     acknowledge (&w, 5, 100, 0);
-    ok (counts_are (&w, 0, 0, 5) && tidy (&w, 0) == 1, "slices of large jobspecs have fewer jobs");
+    ok (counts_are (&w, 0, 0, 5) && tidy (&w, 0) == 1, "slices with large jobspecs have fewer jobs");
     world_fini (&w);
     world_init (&w);
     world_open (&w);
     fill (&w, 5, 6 << 20);
     acknowledge (&w, 5, 100, 500);
     ok (counts_are (&w, 0, 0, 2) && w.counts.floor == 4 && tidy (&w, 500) == 1 && counts_are (&w, 0, 0, 0),
-        "jobs are forgotten after their large jobspecs are deleted");
-    ok (change_file (&w, "SELECT count(*) FROM specs;") == 0, "no jobspec is left");
+        "jobs with large jobspecs are forgotten after the jobspecs are deleted");
+    ok (change_file (&w, "SELECT count(*) FROM specs;") == 0, "no jobspec of an acknowledged job is left");
     world_fini (&w);
 }
 
@@ -506,8 +514,9 @@ static void check_damage (const char *sql, const char *what)
     world_put (&w, 20, "{}");
     acknowledge (&w, 10, 100, 101);
     change_file (&w, sql);
-    ok (!world_open (&w) && errno == EBADMSG && strstr (w.error.text, w.dir), "%s is refused: %s", what, w.error.text);
-    ok (world_fini (&w), "the damaged file is not changed");
+    ok (!world_open (&w) && errno == EBADMSG && strstr (w.error.text, w.dir), "a store with %s is refused: %s", what,
+        w.error.text);
+    ok (world_fini (&w), "the damaged file of a store is not changed");
 }
 
 static void check_unreadable (const char *sql, const char *what)
@@ -521,8 +530,8 @@ static void check_unreadable (const char *sql, const char *what)
     change_file (&w, sql);
     world_open (&w);
     world_work (&w, NULL, &read, 1);
-    ok (read.errnum == EBADMSG && read.found.count == 0 && strstr (read.error.text, "damaged"), "%s cannot be read: %s",
-        what, read.error.text);
+    ok (read.errnum == EBADMSG && read.found.count == 0 && strstr (read.error.text, "damaged"),
+        "a read of %s fails: %s", what, read.error.text);
     world_fini (&w);
 }
 
@@ -545,17 +554,17 @@ static void check_refused (void)
     world_init (&w);
     snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
     int fd = open (path, O_WRONLY | O_CREAT, 0600);
-    ok (!world_open (&w) && errno == EBADMSG, "an empty file is refused: %s", w.error.text);
-    ok (write (fd, "garbage, and no more", 20) > 0 && !world_open (&w) && errno == EBADMSG, "garbage is refused: %s",
-        w.error.text);
+    ok (!world_open (&w) && errno == EBADMSG, "a store with an empty file is refused: %s", w.error.text);
+    ok (write (fd, "garbage, and no more", 20) > 0 && !world_open (&w) && errno == EBADMSG,
+        "a store with a file of garbage is refused: %s", w.error.text);
     close (fd);
     world_fini (&w);
     strcpy (w.dir, "/nowhere");
     ok (!world_open (&w) && errno != 0 && strstr (w.error.text, "/nowhere/ingest.sqlite"),
-        "a missing folder is named: %s", w.error.text);
+        "a store in a missing folder is refused with the folder's name: %s", w.error.text);
     errno = EINTR;
     job_store_close (NULL);
-    ok (errno == EINTR, "closing NULL does nothing and keeps errno");
+    ok (errno == EINTR, "job_store_close (NULL) does nothing and keeps errno");
 }
 
 int main (void)

@@ -51,24 +51,25 @@ static void test_window (void)
     ok (!next (w, 10, &t), "a consumer that has all visible jobs gets no turn");
     ok (next (w, 100, &t) && t.c == c && t.after == 10 && t.max_jobs == 5 && t.max_bytes == JOB_WATCH_ANSWER_BYTES,
         "a consumer may be sent as many jobs as its window allows");
-    ok (!next (w, 100, &t), "during a read the consumer gets no other turn");
+    ok (!next (w, 100, &t), "while a read for a consumer is under way the consumer gets no other turn");
     send (w, c, 100, 20, 3, 2);
     ok (next (w, 100, &t) && t.after == 22 && t.max_jobs == 2,
-        "the next read begins behind the jobs sent, and is for the rest of the window");
+        "the next read for a consumer begins behind the jobs that were sent, and is for the rest of the window");
     send (w, c, 100, 30, 2, 2);
     ok (!next (w, 100, &t), "a consumer with a full window gets no turn");
     ok (job_watch_confirm (w, c, 32) < 0 && errno == EINVAL, "jobs that were not sent cannot be confirmed");
     ok (job_watch_confirm (w, c, 15) == 0 && !next (w, 100, &t),
-        "confirming jobs before the first sent one frees no window");
+        "a consumer that confirms only jobs before the first sent one frees no window");
     ok (job_watch_confirm (w, c, 21) == 0 && next (w, 100, &t) && t.max_jobs == 2,
-        "confirming a part of an answer frees that part of the window");
+        "a consumer that confirms a part of the jobs that were sent frees that part of the window");
     send (w, c, 100, 0, 0, 1);
     ok (watcher_stats (c).after == 100 && watcher_stats (c).jobs == 3 && !next (w, 100, &t),
-        "after an empty read the consumer has all jobs up to its end");
+        "after an empty read the consumer has all jobs up to the end of the read");
     ok (job_watch_confirm (w, c, 100) == 0 && watcher_stats (c).jobs == 0 && watcher_stats (c).bytes == 0,
         "a consumer may confirm up to the end of an empty read");
     ok (job_watch_confirm (w, c, 30) == 0, "a consumer may confirm the same jobs again");
-    ok (next (w, 101, &t) && t.after == 100 && t.max_jobs == 5, "jobs that become visible later are sent");
+    ok (next (w, 101, &t) && t.after == 100 && t.max_jobs == 5,
+        "jobs that become visible later are sent to a consumer that had all jobs");
     job_watch_destroy (w);
 }
 
@@ -87,17 +88,17 @@ static void test_limits (void)
     bool turns = true;
     for (int i = 0; i < JOB_WATCH_MAX; i++)
         turns = next (w, 9, &t) && t.c == c[i] && turns;
-    ok (turns && !next (w, 9, &t), "each consumer gets one turn");
-    ok (t.c == NULL && watcher_stats (c[0]).window == JOB_WATCH_WINDOW, "the default window is %d jobs",
+    ok (turns && !next (w, 9, &t), "each of many consumers gets one turn");
+    ok (t.c == NULL && watcher_stats (c[0]).window == JOB_WATCH_WINDOW, "the default window of a consumer is %d jobs",
         JOB_WATCH_WINDOW);
     first = c[0];
     send (w, c[1], 0, 0, 0, 1);
     send (w, first, 0, 0, 0, 1);
     ok (next (w, 9, &t) && t.c == first && next (w, 9, &t) && t.c == c[1],
-        "the next turns are in the order of the previous ones");
+        "the next turns of consumers are in the order of the previous ones");
     job_watch_remove (w, first);
     ok (job_watch_add (w, 0, JOB_WATCH_WINDOW_MAX, NULL) != NULL && !job_watch_find (w, 1) && job_watch_find (w, 65),
-        "after a consumer is removed another can be added");
+        "after one consumer is removed another can be added");
     job_watch_destroy (w);
     job_watch_destroy (NULL);
 }
@@ -113,16 +114,18 @@ static void test_bytes (void)
         tap_must (c && next (w, 1000, &t));
         send (w, c, 1000, i, 1, 1u << 20);
     }
-    ok (next (w, 1000, &t) && t.max_bytes == JOB_WATCH_ANSWER_BYTES, "an answer has at most JOB_WATCH_ANSWER_BYTES");
+    ok (next (w, 1000, &t) && t.max_bytes == JOB_WATCH_ANSWER_BYTES,
+        "a response to a consumer has at most JOB_WATCH_ANSWER_BYTES");
     send (w, c, 1000, 8, 1, (1u << 20) - 400);
     ok (next (w, 1000, &t) && t.max_bytes < 400 && t.max_bytes > 0,
-        "near JOB_WATCH_BYTES an answer has only the bytes that are left");
+        "if a consumer's unconfirmed jobs are near JOB_WATCH_BYTES, its next response has only the bytes that are "
+        "left");
     send (w, c, 1000, 9, 1, 10u << 20);
-    ok (!next (w, 1000, &t), "at JOB_WATCH_BYTES the consumer gets no turn");
+    ok (!next (w, 1000, &t), "a consumer whose unconfirmed jobs have JOB_WATCH_BYTES gets no turn");
     tap_must (job_watch_confirm (w, c, 8) == 0);
-    ok (!next (w, 1000, &t), "a single job above JOB_WATCH_BYTES blocks further ones");
+    ok (!next (w, 1000, &t), "a consumer with a single unconfirmed job above JOB_WATCH_BYTES gets no further job");
     tap_must (job_watch_confirm (w, c, 9) == 0);
-    ok (next (w, 1000, &t) && t.after == 9, "after that job is confirmed the consumer gets a turn");
+    ok (next (w, 1000, &t) && t.after == 9, "a consumer that has confirmed a job above JOB_WATCH_BYTES gets a turn");
     job_watch_destroy (w);
 }
 
