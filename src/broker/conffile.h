@@ -44,8 +44,8 @@ int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp);
  */
 struct attrs *conffile_read_again (struct attrs *given, const char **files, size_t nfiles, idt_error_t *errp);
 
-/* Check that an attribute of a configuration file is known. 'origin' is its place in the file. Returns 0, or -1 with
- * errno EINVAL and 'errp' filled.
+/* Check that an attribute of a configuration file is known. 'origin' is the place of the attribute in the file. Returns
+ * 0, or -1 with errno EINVAL and 'errp' filled.
  */
 typedef int (*conffile_known_f) (const char *name, const char *origin, void *arg, idt_error_t *errp);
 

@@ -25,7 +25,7 @@ enum kind {
     RANK_1,    /* number of this task, counted from 1 */
     OF_JOB,    /* number of this task, counted from 0; a batch script without a launcher also has 0 */
     OF_JOB_1,  /* number of this task, counted from 1; a batch script without a launcher also has 1 */
-    TASK,      /* no number, but there is a launcher */
+    TASK,      /* not a number, but shows that there is a launcher */
 };
 
 /* All variables that launchers set for their tasks, except variables that users also set for launchers. A batch system

@@ -17,7 +17,7 @@
 
 #define ZYGOTE_VARIABLE "IDTREE_NURSERY" /* environment variable with the descriptor of the socket, SOCK_SEQPACKET */
 
-/* The signals that a broker reads by signalfd. A process that starts a broker may block them before it does, so that no
+/* The signals that a broker reads by signalfd. A process may block these signals before it starts a broker, so that no
  * signal is lost.
  */
 #define BROKER_SIGNALS             \

@@ -163,7 +163,7 @@ static void to_thread (struct module *m, const idt_msg_t *msg)
     m->used = module_now ();
     __atomic_add_fetch (&m->inside, 1, __ATOMIC_RELAXED);
     if (mailbox_push_new (m->in, msg, false) < 0)
-        idt_msg_unref (msg); /* the module is ending, so the router answers the request */
+        idt_msg_unref (msg); /* the module is ending, so the router answers this request */
 }
 
 /* Pass on one message. Handling the message may destroy the module. */

@@ -28,7 +28,7 @@ struct modules_ops {
      * The callback must not stop modules.
      */
     void (*started) (void *arg, const char *name, int errnum, const char *text);
-    /* The calls of 'message' and 'started' that follow come from the shared thread's modules: wake the broker. */
+    /* Calls of 'message' and 'started' for modules in the shared thread follow, so wake the broker. */
     void (*woke) (void *arg);
 };
 

@@ -13,8 +13,8 @@
  * advances when an event was sent completely.
  *
  * The records of the children proper are permanent.  There are also adopted children: descendants whose own parent is
- * lost.  Their records exist until they leave.  An adopted child does not count for the health of this broker, because
- * the loss of its parent already does.
+ * lost.  The record of an adopted child exists until the child leaves.  An adopted child does not count for the health
+ * of this broker, because the loss of its parent already does.
  */
 #include "config.h"
 

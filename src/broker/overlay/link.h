@@ -32,7 +32,7 @@ struct overlay {
     char domain[OVERLAY_DOMAIN_SIZE];
     bool blocked;         /* a wire was full and must be tried again */
     bool due;             /* a heartbeat must be sent */
-    bool judging;         /* the silence of other brokers is being checked; their messages must be read before */
+    bool judging;         /* a check for silent brokers is pending, until their messages are read */
     double beat;          /* link_now () of our last heartbeat */
     struct keyring *keys; /* public keys of our descendants */
     enum health health;   /* health of our subtree, which the worst health of the children proper determines */

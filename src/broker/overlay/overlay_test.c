@@ -1146,7 +1146,7 @@ static void test_all_descriptors (void)
     world_fini (&w);
 }
 
-/* A peer without a key begins a handshake of 64 MiB.  ZeroMQ would use as much memory for this peer. */
+/* A peer without a key begins a handshake of 64 MiB.  ZeroMQ would use 64 MiB of memory for this peer. */
 static void test_large_handshake (void)
 {
     static const unsigned char greeting[64] = {

@@ -665,7 +665,9 @@ static void serve_fetches (struct chain *c, struct node *n)
     }
 }
 
-/* A response arrives at a node.  It is for this node, or is passed on, or is dropped because its fetch was given up. */
+/* A response arrives at a node.  The response is for this node, or is passed on, or is dropped because the fetch was
+ * given up.
+ */
 static void take_answer (struct node *n, struct item *item)
 {
     struct ask *ask = item->ask;

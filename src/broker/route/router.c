@@ -485,8 +485,8 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
         route_to_rank (r, from, msg, nodeid);
 }
 
-/* Answer a request that cannot be routed with an error.  The error is sent to 'from' directly, because the routes of
- * the request are not reliable.
+/* A request cannot be routed: answer it with an error.  The error is sent to 'from' directly, because the routes of the
+ * request are not reliable.
  */
 static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
 {

@@ -26,8 +26,8 @@ LIST_HEAD (rpc_track_list, rpc_track_entry);
 
 /* The part of a peer that links the entries of the peer. */
 struct rpc_track_party {
-    struct rpc_track_list asked; /* entries of requests that it sent */
-    struct rpc_track_list owes;  /* entries of requests that it has to answer */
+    struct rpc_track_list asked; /* entries of requests that the party has sent */
+    struct rpc_track_list owes;  /* entries of requests that the party has to answer */
     void *owner;
 };
 

@@ -26,7 +26,7 @@
 #define WAIT_MS 30000 /* ms to wait for a response; far longer than a busy machine needs */
 #define POINTS 3000   /* largest number of allocations of one request */
 
-static atomic_long fail_at = -1; /* each allocation counts it down; the one that finds 0 fails */
+static atomic_long fail_at = -1; /* each allocation lowers this number; the allocation that finds 0 fails */
 static _Thread_local bool is_client;
 
 static void *json_alloc (size_t size)

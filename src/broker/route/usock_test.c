@@ -497,8 +497,8 @@ static void send_one (struct end *e, const char *topic)
 
 #define CROWD 3 /* so few clients that one turn usually serves all of them */
 
-/* Each client of the crowd sends one request.  Returns whether one turn has served all.  Only then are they in the
- * round.
+/* Each client of the crowd sends one request.  Returns whether one turn has served all.  Only if one turn has served
+ * all are all in the round.
  */
 static bool crowd_is_served (struct server *s, struct end *crowd)
 {
@@ -1314,7 +1314,9 @@ static void test_many_callers (void)
     server_fini (&s);
 }
 
-/* All connections that have named no rank have sent part of a message.  For a further one the oldest is closed. */
+/* All connections that have named no rank have sent part of a message.  For a further connection the oldest one is
+ * closed.
+ */
 static void test_begun_callers (void)
 {
     struct server s, one;
