@@ -283,7 +283,7 @@ static void refuse_document (struct document_root *root, struct stored_document 
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
 }
 
-/* Compare the history of a session with that of rank 0. If rank 0 no longer keeps the digest for 'seq', nothing is
+/* Compare the histories of a session and of rank 0. If rank 0 no longer keeps the digest for 'seq', nothing is
  * compared, because the session will notice a difference itself (compressor_rebase ()).
  */
 static void compare_history (struct document_root *root, struct stored_document *doc, int64_t seq, const char *digest)

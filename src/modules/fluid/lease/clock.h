@@ -60,7 +60,7 @@ void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us);
  */
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
-/* Like clock_forward (), but by decision of the clock's owner: a clock that leads steps, too. */
+/* Like clock_forward (), but a clock that leads steps, too, because the clock's owner decides that. */
 void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
 /* The time for ids. The time must be known. A 'boot_us' below the last one that set the clock counts as that one. */

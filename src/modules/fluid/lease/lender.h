@@ -85,8 +85,8 @@ uint32_t lender_lent (const struct lender *l, const struct share_want *want);
 /* Take note of the time; call it regularly. A sublease whose end has passed counts as over at the next call. */
 void lender_look (struct lender *l, uint64_t now_us);
 
-/* The rank's position reports that the rank makes and grants nothing below 'floor_ms' any longer. Forget subleases that
- * ended below it and are not in use. Includes lender_look ().
+/* Forget subleases that ended below 'floor_ms' and are not in use. 'floor_ms' is the position that the rank reports:
+ * the rank makes and grants nothing below it any longer. Includes lender_look ().
  */
 void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms);
 

@@ -105,8 +105,8 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
 }
 
 /* Add a requester's ids to the forward of all, as far as there is room. A client gets a turn of ids, or all if it is
- * alone. A child gets whole requests only, because they were already combined by turns, and splitting them at each hop
- * would double their time. Returns false if a child's request does not fit.
+ * alone. A child gets whole requests only, because its requests were already combined by turns, and splitting them at
+ * each hop would double the time that they take. Returns false if a child's request does not fit.
  */
 static bool mark (struct node *n, uint64_t now_us, const struct requester *a)
 {

@@ -471,7 +471,7 @@ static void open_store (struct job_root *root)
     database_holder (holder, NULL);
     root->store = job_store_open (root->service->options.statedir, holder, &root->counts, &root->why);
     root->opened_ms = ingest_now_ms ();
-    /* Acknowledgement time continues from the newest time that is stored. If none is stored, it starts at the wall
+    /* Acknowledgement time continues from the newest time that is stored. If no time is stored, it starts at the wall
      * clock's time, which earlier versions used for all acknowledgements.
      */
     root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
