@@ -70,8 +70,8 @@ int flax_compare (const flax_t *a, const flax_t *b);
 /* Sort 'count' ids in place, by their bits. */
 void flax_sort (flax_t *ids, size_t count);
 
-/* The keys of the ids made in [from_ms, to_ms), milliseconds since the Unix epoch: '*lower' <= id < '*upper'. Returns
- * 0, or -1 with errno set:
+/* The keys between which the ids of [from_ms, to_ms) lie, in milliseconds since the Unix epoch: '*lower' <= id <
+ * '*upper'. Returns 0, or -1 with errno set:
  *   EOVERFLOW  a time is before 2015 or after FLAX_MS_MAX
  *   EINVAL     'from_ms' is above 'to_ms'
  */
@@ -110,9 +110,9 @@ int flax_from_bytes (const void *bytes, size_t len, flax_t *id);
 
 /* --- generator --------------------------------------------------------------------------- */
 
-/* Makes ids in any number of threads. Random bits come from a generator in memory, which takes a new key of 256 bits
- * from getrandom () for each 7.5 KB of random bits. After fork () the child process takes its own key before it makes
- * an id.
+/* A generator, which any number of threads may use. Its random bits come from a generator in memory, which takes a new
+ * key of 256 bits from getrandom () for each 7.5 KB of random bits. After fork () the child process takes its own key
+ * before it makes an id.
  */
 struct flax_gen;
 

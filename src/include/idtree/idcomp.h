@@ -58,8 +58,8 @@ extern "C" {
 
 struct idcomp;
 
-/* Consecutive ids or generation counts: 'first' and the count - 1 next ones. A run of local ids counts down: -3, -4,
- * ...; all others count up.
+/* Consecutive ids or generation counts: 'first' and the count - 1 values after it. A run of local ids counts down: -3,
+ * -4, ... All other runs count up.
  */
 struct idcomp_run {
     int64_t first;
@@ -92,7 +92,7 @@ enum {
     IDCOMP_ECOLLISION,             /* two sessions made the same UUIDs */
     IDCOMP_EBROKEN,                /* the object found a collision before */
     IDCOMP_EBAD_UUID,              /* not a UUID of version 4, or too close to the largest UUID */
-    IDCOMP_ESESSION_ALIAS,         /* (IDCOMP_ORIGINAL only) one session under two names */
+    IDCOMP_ESESSION_ALIAS,         /* (IDCOMP_ORIGINAL only) a session has two names */
     IDCOMP_ESESSION_EXISTS,        /* a stored form has a session twice, or a session loads its own summary */
     IDCOMP_EVERSION_OLD,           /* stored form 1 */
     IDCOMP_EVERSION_UNKNOWN,       /* stored form neither 1 nor 2 */
@@ -104,7 +104,7 @@ enum {
     IDCOMP_ECORRUPT_LENGTH,        /* not a multiple of 8 bytes */
     IDCOMP_ECORRUPT_TRUNCATED,     /* the stored form is truncated */
     IDCOMP_ECORRUPT_TRAILING,      /* the stored form has bytes after its end */
-    IDCOMP_ECORRUPT_VALUE,         /* a value that is out of range or contradicts another one */
+    IDCOMP_ECORRUPT_VALUE,         /* a value is out of range or contradicts another value */
     IDCOMP_ECORRUPT_BASE64,        /* not base64 */
     IDCOMP_EEND
 };

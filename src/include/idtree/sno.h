@@ -80,8 +80,8 @@ int sno_compare (const sno_t *a, const sno_t *b);
 /* Sort 'count' ids in place, by their bits (Sort). */
 void sno_sort (sno_t *ids, size_t count);
 
-/* The keys of the ids made in [from_ns, to_ns), nanoseconds since the Unix epoch, both rounded down to units: '*lower'
- * <= id < '*upper'. Returns 0, or -1 with errno set:
+/* The keys between which the ids of [from_ns, to_ns) lie: '*lower' <= id < '*upper'. Both times are nanoseconds since
+ * the Unix epoch, and are rounded down to units. Returns 0, or -1 with errno set:
  *   EOVERFLOW  a time is before 2010 or after SNO_UNIT_MAX
  *   EINVAL     'from_ns' is above 'to_ns'
  */
@@ -214,9 +214,10 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
 
 /* --- generator --------------------------------------------------------------------------- */
 
-/* Never makes an id twice, with any number of threads and any clock: unit, tick and sequence are one 64-bit word that
- * is always replaced as a whole. After fork () a child process would make the same ids as its parent. Therefore all
- * functions that make ids fail in the child with EPERM: the child must make its own generator, with another partition.
+/* A generator never makes an id twice, with any number of threads and any clock, because unit, tick and sequence are
+ * one 64-bit word that is always replaced as a whole. After fork () a child process would make the same ids as its
+ * parent. Therefore all functions that make ids fail in the child with EPERM: the child must make its own generator,
+ * with another partition.
  *
  *   - In the unit of the newest id the next sequence is used; if all sequences are used, the call must wait
  *     for the next unit (an overflow).

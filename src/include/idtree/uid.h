@@ -87,7 +87,7 @@ enum uid_kind {
     UID_GLOBAL,
 };
 
-/* The fields are wider than the stored ones because differences may be negative. */
+/* The fields are wider than in stored forms, because differences may be negative. */
 struct uid {
     enum uid_kind kind;
     struct uid_node node; /* of a global value */
@@ -114,7 +114,7 @@ int uid_compare (const struct uid *a, const struct uid *b);
  */
 void uid_sort (struct uid *ids, size_t count);
 
-/* (t) Milliseconds since the Unix epoch; the result may be one too low, since C is rounded down to steps. The fields
+/* (t) Milliseconds since the Unix epoch. The result may be 1 ms too low, because C is rounded down to steps. The fields
  * must be in the range of stored forms, or be the difference of two values in that range.
  */
 int64_t uid_unix_ms (const struct uid *id);
@@ -268,11 +268,11 @@ int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t
 
 /* --- generator --------------------------------------------------------------------------- */
 
-/* Never makes an id twice, with any number of threads, and each id is above the one before: step and sequence are one
- * 64-bit word that only grows. A step has 16384 ids. If the newest id's step is used up, and the clock is in that step
- * or behind it, calls must wait for a later step. If 'ahead_us' permits, they instead use steps ahead of the clock.
- * After fork () a child process would make the same ids as its parent. Therefore all functions that make ids fail in
- * the child with EPERM: the child must make its own generator, with another node.
+/* A generator never makes an id twice, with any number of threads, and each id is above the id before it, because step
+ * and sequence are one 64-bit word that only grows. A step has 16384 ids. If the newest id's step is used up, and the
+ * clock is in that step or behind it, calls must wait for a later step. If 'ahead_us' permits, they instead use steps
+ * ahead of the clock. After fork () a child process would make the same ids as its parent. Therefore all functions that
+ * make ids fail in the child with EPERM: the child must make its own generator, with another node.
  */
 struct uid_gen;
 
