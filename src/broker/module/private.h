@@ -41,7 +41,7 @@ struct module {
     bool threaded;
     bool shared;        /* it runs in the thread that several modules share */
     bool attached;      /* it is attached to the overlay */
-    bool stopping;      /* it is ending and gets no messages; on the reactor it is no longer in the list, too */
+    bool stopping;      /* it is ending and gets no messages; a module on the reactor is also no longer in the list */
     bool tells_nothing; /* has no figures (NAME.metrics) */
     bool quiet;         /* has only zeros until it gets a message */
     uint64_t given;     /* number of messages sent to it */

@@ -692,7 +692,9 @@ static void test_no_room (void)
 
 /* --- pauses ------------------------------------------------------------------------------------------------ */
 
-/* A service has no room for a request.  The request is sent to it again, and is answered in the end. */
+/* A service has no room for a request.  The broker sends the request to the service again, and it is answered in the
+ * end.
+ */
 /* The router cannot make a response.  So the requester's connection ends, after the current calls have returned. */
 static void test_hung_up (void)
 {
