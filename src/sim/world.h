@@ -9,8 +9,9 @@
  *   sim.c          random numbers, events, messages, faults, and the course of a history
  *
  * A world is a heap of events, ordered by time. A 'life' is one process of a broker; several lives may claim the same
- * rank. It has its own clock (CLOCK_BOOTTIME: any offset, wrong by up to 50 ppm), a node, and a link to a life of an
- * ancestor rank. A link has a number; a message is lost if the number of its link has changed when it arrives.
+ * rank. A life has its own clock (CLOCK_BOOTTIME: any offset, wrong by up to 50 ppm), a node, and a link to a life of
+ * an ancestor rank. A link has a number. If a life's link has another number when a message arrives than when it was
+ * sent, the message is lost.
  *
  * Time 't' is real time in microseconds. Memory is never exhausted (must ()).
  */
@@ -32,8 +33,8 @@
 #define EPOCH_MS INT64_C (1767225600000)
 #define NTAGS 64
 #define NAREAS 8
-#define NCLIENTS 4 /* of each life */
-#define NPAGERS 3  /* processes with the page of a life */
+#define NCLIENTS 4 /* clients of each life */
+#define NPAGERS 3  /* processes of each life that have its page */
 #define BACKLOG_MS 100
 #define SEEN_US \
     (CLOCK_CHECK_GRAIN_US + CLOCK_CHECK_GRAIN_US / 100) /* the clock check detects missed time from here on */
@@ -42,12 +43,12 @@
 enum event_type {
     EV_TICK,    /* a node's deadline */
     EV_MESSAGE, /* a message arrives */
-    EV_STORED,  /* a commit has ended, with success or not */
+    EV_STORED,  /* a commit has ended, with or without success */
     EV_ATTACH,  /* a life connects to a parent */
     EV_LOST,    /* a life notices that its link is broken */
     EV_HEARTBEAT,
     EV_CLIENT, /* a client sends a request */
-    EV_PAGE,   /* a process makes ids by the page, or continues with that */
+    EV_PAGE,   /* a process makes ids by the page, or continues to */
     EV_RESUME, /* the pause of a life ends */
     EV_START,  /* a rank is started */
     EV_FAULT,  /* a random fault */
@@ -69,10 +70,10 @@ enum message_type {
 
 struct message {
     enum message_type type;
-    uint32_t from, to; /* lives */
+    uint32_t from, to; /* numbers of lives */
     uint64_t link;
     uint32_t tag;
-    uint32_t count; /* of ids; or an errno */
+    uint32_t count; /* number of ids; in MSG_ERROR and MSG_SHARE an errno */
     fluid_t after;
     struct id_run *run;
     size_t nruns;
@@ -83,37 +84,39 @@ struct message {
     struct share_want want;
     struct share share;
     bool has_share;
-    unsigned refs; /* a message may arrive twice */
+    unsigned refs; /* number of events with this message, which may arrive twice */
 };
 
 struct sim_event {
     uint64_t t;
     uint64_t order;
     enum event_type type;
-    uint32_t life; /* or a rank */
-    uint64_t n;    /* the link, the horizon, ... */
+    uint32_t life; /* a life; for EV_START a rank */
+    uint64_t n;    /* the link, the horizon, ...; depends on the type */
     struct message *msg;
 };
 
-/* A request that a node holds, of a client or of a child. */
+/* A request of a client or of a child that a node holds. */
 struct ask {
     struct ask *next;
     bool client;
     uint32_t client_number; /* 0 ... NCLIENTS - 1 */
-    uint64_t asked_us;      /* by the life's clock */
+    uint64_t asked_us;      /* time of the request by the life's clock */
     uint64_t truth_us;      /* the instance's time of the request; 0: unknown */
-    uint32_t life;          /* which holds it */
+    uint32_t life;          /* the life that holds the request */
     uint32_t count;
     fluid_t after;
-    fluid_t paged_id; /* the newest id of the page at that time */
+    fluid_t paged_id; /* the newest id of the page when the request was sent */
     int answers;
     bool final;     /* sent after all faults were healed */
-    uint32_t child; /* the life that sent it */
+    uint32_t child; /* the life that sent the request */
     uint64_t link;
     uint32_t tag;
 };
 
-/* A sublease of a life. Ids up to 'made_ms' may leave late: the sublease was over since, or has been extended. */
+/* A sublease of a life. Ids up to 'made_ms' may leave late, because they were made before the sublease was over or was
+ * extended.
+ */
 struct lent_area {
     struct area area;
     uint64_t made_ms;
@@ -123,52 +126,53 @@ struct lent_area {
 struct life {
     bool alive;
     bool paused;
-    bool misses; /* its clocks do not count the pause; the clock check detects that */
+    bool misses; /* the clocks do not count the pause, which the clock check detects */
     uint64_t paused_t;
     uint32_t rank;
     char uuid[IDT_MSG_UUID_LEN + 1];
     struct node *node;
-    struct authority *authority; /* NULL: it is not a root */
+    struct authority *authority; /* NULL: the life is not a root */
     struct world *w;
     uint32_t id;
     uint64_t boot_offset;
     int64_t boot_ppm;
-    uint32_t parent; /* a life; 0: no parent */
+    uint32_t parent; /* number of the parent's life; 0: no parent */
     uint64_t link;   /* number of the link to the parent; 0: no link */
     bool told_up;
-    unsigned spins;       /* how many ticks in a row set an immediate deadline */
-    uint64_t tick_t;      /* of the next tick; UINT64_MAX: not planned */
-    uint32_t tags[NTAGS]; /* of lease requests to the parent */
+    unsigned spins;       /* number of ticks in a row that ended with an immediate deadline */
+    uint64_t tick_t;      /* time of the next tick; UINT64_MAX: none is planned */
+    uint32_t tags[NTAGS]; /* matchtags of lease requests to the parent */
     unsigned ntags;
-    fluid_t last_id; /* newest id sent to clients, and to each client */
+    fluid_t last_id; /* newest id that was sent to any client, and to each client */
     fluid_t client_last_id[NCLIENTS];
-    struct page *page;         /* the page that it shares, or NULL */
-    struct pager *pager;       /* NPAGERS processes that have it */
-    fluid_t paged_id;          /* the newest id that these made */
-    uint64_t resumed_us;       /* end of its last pause */
-    uint64_t last_reading;     /* of its clock; 0: none yet */
-    struct sim_event *waiting; /* during a pause */
+    struct page *page;         /* the page that the life shares, or NULL */
+    struct pager *pager;       /* NPAGERS processes that have the page */
+    fluid_t paged_id;          /* the newest id that these processes made */
+    uint64_t resumed_us;       /* end of the life's last pause */
+    uint64_t last_reading;     /* last reading of the clock; 0: none yet */
+    struct sim_event *waiting; /* events that wait until the pause ends */
     size_t nwaiting, waiting_size;
     struct ask *asks;              /* all requests that this node has not answered */
-    struct lent_area area[NAREAS]; /* its last subleases */
+    struct lent_area area[NAREAS]; /* the last subleases of the life */
     unsigned nareas;
-    uint64_t until_us; /* end of use of its ranges, and its newest timestamp, at the last look */
+    uint64_t until_us; /* at the last check: end of use of the life's ranges, and its newest timestamp */
     uint64_t cursor_ms;
     uint64_t made_ms;  /* ids up to this time may leave late */
-    uint64_t bound_us; /* the largest bound of its clock since a request waits */
+    uint64_t bound_us; /* largest bound of the clock since a request waits */
     bool storing;
-    struct lease_record record; /* of the commit under way */
+    struct lease_record record; /* record of the commit that is under way */
 };
 
-/* The handover of an unloaded module, kept by its broker for the next load, even if other lives had the rank meanwhile.
+/* The handover of an unloaded module. The broker keeps it for the next load, even if other lives had the rank
+ * meanwhile.
  */
 struct left {
-    uint32_t life; /* which left it; 0: no handover */
+    uint32_t life; /* the life that left the handover; 0: there is none */
     void *past;
     size_t size;
 };
 
-/* The memory of a page outlives its broker, for the processes that mapped it. */
+/* The memory of a page. It outlives its broker, because processes have mapped it. */
 struct kept_page {
     struct page page;
     struct kept_page *next;
@@ -178,7 +182,7 @@ struct world {
     const struct sim_config *config;
     struct sim_result result;
     struct sim_check *check;
-    struct sim_check *loans; /* checks subleases of time; each is a range of its own */
+    struct sim_check *loans; /* checks subleases of time; each is a separate range */
     uint32_t nloans;
     uint64_t random;
     uint64_t t;
@@ -187,32 +191,32 @@ struct world {
     uint64_t order;
 
     uint32_t nranks, kary, max_generators;
-    uint32_t lanes; /* of each rank */
+    uint32_t lanes; /* number of lanes of each rank */
     uint64_t lease_ms, timeout_ms;
-    bool mixed;            /* lives differ in their options */
+    bool mixed;            /* brokers differ in their options */
     bool sharing;          /* ranks without a generator borrow */
     bool spilling;         /* owner ranks forward requests when they are busy */
     bool paging;           /* owner ranks share their generators with processes */
-    unsigned loss, repeat; /* of 1000 messages */
+    unsigned loss, repeat; /* how many of 1,000 messages are lost, and repeated */
     uint64_t delay_us;
     bool gentle_root; /* the root is never stopped or killed, so bounds can be checked */
-    bool healing;     /* no further faults */
-    bool healed;      /* and earlier requests have ended */
+    bool healing;     /* no further faults begin */
+    bool healed;      /* faults are healed, and all earlier requests have ended */
 
     struct life *life[MAX_LIVES];
     uint32_t nlives;
-    uint32_t current[MAX_RANKS]; /* newest life of a rank; 0: none */
+    uint32_t current[MAX_RANKS]; /* number of the newest life of each rank; 0: none */
     uint64_t last_link;
 
     struct left left[MAX_RANKS];
     struct kept_page *pages;
 
-    struct lease_record disk; /* what is durable */
-    uint64_t watermark_ms;    /* the highest that a root reported */
+    struct lease_record disk; /* what the disk has stored durably */
+    uint64_t watermark_ms;    /* highest watermark that a root has reported */
     bool disk_failing;
     uint64_t disk_delay_us;
     int64_t wall_offset_us; /* of the root's host */
-    int64_t ahead_us;       /* how far a root's clock was ahead of real time, at most */
+    int64_t ahead_us;       /* largest lead of a root's clock over real time */
 };
 
 /* --- random numbers, events, messages: sim.c --------------------------------------------------- */
@@ -222,56 +226,59 @@ bool world_chance (struct world *w, unsigned of_1000);
 
 void world_push (struct world *w, struct sim_event e);
 
-/* Schedule an event of a life (or a rank) in 'us' microseconds. */
+/* Schedule an event of a life or a rank 'us' microseconds from now. */
 void world_later (struct world *w, uint64_t us, enum event_type type, uint32_t life, uint64_t n);
 
-/* Print an event, if the history is verbose. */
+/* Print an event if the history is verbose. */
 void world_say (struct world *w, const struct life *l, const char *what);
 
-/* Send a copy of the message. It arrives once, twice, or never. */
+/* message_send (): send a copy of the message. It arrives once, twice, or never. */
 void message_send (struct world *w, const struct message *msg);
 void message_unref (struct message *msg);
 
 /* --- lives: life.c ------------------------------------------------------------------------------- */
 
-uint64_t life_boot_us (const struct life *l);  /* its CLOCK_BOOTTIME */
-int64_t world_wall_us (const struct world *w); /* the root's wall clock */
+uint64_t life_boot_us (const struct life *l);  /* CLOCK_BOOTTIME of the life */
+int64_t world_wall_us (const struct world *w); /* wall clock of the root's host */
 
 struct life *life_start (struct world *w, uint32_t rank); /* NULL: too many lives */
-/* Reload the module: the next life continues with its handover. */
+/* Reload the module: the next life continues with the handover of this one. */
 void life_reload (struct life *l);
-/* Reload in two steps. Between them children ask other ancestors, and another life may claim the rank. */
+/* Reload in two steps. Between these, children send requests to other ancestors, and another life may claim the rank.
+ */
 void life_unload (struct life *l);
 void life_load (struct world *w, uint32_t rank);
 void life_kill (struct life *l);
 void life_stop (struct life *l);
 void life_attach (struct life *l);
-void life_lose (struct life *l); /* its link breaks */
+void life_lose (struct life *l); /* its link to the parent breaks */
 void life_forget_child (struct life *parent, uint32_t child);
 void life_drop_asks (struct life *l); /* forget all requests */
 
-/* Check the life, and plan its next tick. Called after each call into its node. */
+/* Call this after each call into the life's node: it checks the life, and plans its next tick. */
 void life_look (struct life *l);
 
-/* Note how far its clock may be off now. Called before ids leave the node, and after each call into it. */
+/* life_bound_us (): largest error of the life's clock now. life_note_bound (): note it; called before ids leave the
+ * node, and after each call into the node.
+ */
 void life_note_bound (struct life *l);
 uint64_t life_bound_us (const struct life *l);
-void life_note_lead (struct life *l); /* how far the clocks of roots have been ahead of real time */
+void life_note_lead (struct life *l); /* note how far the clocks of roots have been ahead of real time */
 
 /* Check that no other life holds what this node holds. Called before ids leave the node, and after each call into it.
  */
 void life_look_at_ranges (struct life *l);
 
-/* life_makes (): whether the life makes such ids itself. life_may_be_late (): whether such an id may leave it now
- * although it is below a watermark.
+/* life_makes (): whether the life makes such ids itself. life_may_be_late (): whether such an id may leave the life
+ * now, although it is below a watermark.
  */
 bool life_makes (const struct life *l, const struct fluid_fields *f);
 bool life_may_be_late (const struct life *l, const struct fluid_fields *f);
 
-/* The root's clock is right by definition. Check that no other clock is off by more than its own bound. */
+/* Check that no clock differs from the root's by more than its own bound. The root's clock is right by definition. */
 void world_check_bounds (struct world *w);
 
-/* What the root's clock reads, if the root lives throughout the history; 0: unknown. */
+/* Return what the root's clock reads, if the root lives throughout the history; 0: unknown. */
 uint64_t world_truth_us (const struct world *w);
 
 /* --- callbacks of a node: life_events.c -------------------------------------------------------------- */
@@ -285,7 +292,7 @@ void ask_destroy (struct life *l, struct ask *a);
 
 void life_event (struct life *l, const struct sim_event *e);
 void life_stored (struct life *l);
-void life_ask (struct life *l); /* as a client */
+void life_ask (struct life *l); /* a client sends a request */
 void life_ask_watermark (struct life *l);
 void life_wait (struct life *l, const struct sim_event *e); /* keep an event until its pause ends */
 void life_resume (struct life *l);
@@ -298,9 +305,7 @@ void pager_event (struct life *l, uint64_t number);
 /* Write the present terms into the page. Called after each call into the node. */
 void life_publish (struct life *l);
 
-/* The clocks of the host advance by these amounts in one moment, and the node is notified of what the clock check
- * finds.
- */
+/* Advance the clocks of the host by these amounts in one moment, and notify the node of what the clock check finds. */
 void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us);
 
 #endif /* SIM_WORLD_H */
