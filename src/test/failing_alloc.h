@@ -4,7 +4,7 @@
 /* failing_alloc.h - lets an allocation of the tested library fail
  *
  * The linker replaces the allocation functions by these: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup.
- * As with test/tap.h, a test program is one translation unit.
+ * A test program that includes this file is one translation unit, as with test/tap.h.
  */
 #ifndef TEST_FAILING_ALLOC_H
 #define TEST_FAILING_ALLOC_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Shared libraries, too, call the functions of libc that a test replaces. */
+/* Shared libraries must find these functions, too, because they call the functions of libc that this test replaces. */
 #pragma GCC visibility push(default)
 
 void *__real_malloc (size_t size);
@@ -25,7 +25,7 @@ void *__wrap_calloc (size_t n, size_t size);
 void *__wrap_realloc (void *p, size_t size);
 char *__wrap_strdup (const char *s);
 
-static int countdown = -1; /* allocations until one fails; negative: none fails */
+static int countdown = -1; /* number of allocations until one fails; negative: none fails */
 static int failures;
 
 static bool fails (void)

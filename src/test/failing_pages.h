@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
-/* Shared libraries, too, call the functions of libc that a test replaces. */
+/* Shared libraries must find these functions, too, because they call the functions of libc that this test replaces. */
 #pragma GCC visibility push(default)
 
 void *__real_mmap (void *at, size_t size, int protection, int flags, int fd, off_t offset);
@@ -26,7 +26,7 @@ int __wrap_madvise (void *at, size_t size, int advice);
 pid_t __wrap_getpid (void);
 
 static bool no_pages, no_wiping;
-static pid_t generation; /* added to the process id: a change looks like a fork () */
+static pid_t generation; /* added to the process id, so that a change looks like a fork () */
 
 void *__wrap_mmap (void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {

@@ -3,13 +3,13 @@
 
 /* fake_broker.c - acts like a broker towards its launcher, and can misbehave, for tests of the launcher
  *
- * It boots over PMI, listens on its socket without answering, and ends on SIGTERM or when rank 0 ends. It takes -o
- * ATTR=VALUE:
+ * It boots over PMI, listens on its socket without answering, and ends on SIGTERM or when rank 0 ends. It takes these
+ * options as -o ATTR=VALUE:
  *   rundir=DIR       where to create "local-RANK", and "secret-RANK" with the key pair that the launcher passed
- *   die=RANK         that rank exits with status 3 at its start
- *   silent=RANK      that rank does nothing
- *   stubborn=RANK    that rank ignores SIGTERM
- *   nursery=none     the zygote ends at its start
+ *   die=RANK         rank RANK exits with status 3 when it starts
+ *   silent=RANK      rank RANK does nothing
+ *   stubborn=RANK    rank RANK ignores SIGTERM
+ *   nursery=none     the zygote ends when it starts
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -121,7 +121,9 @@ static int be_broker (int argc, char **argv)
     return 0;
 }
 
-/* The launcher starts a broker with blocked signals, so that no signal ends the broker before it handles signals. */
+/* The launcher starts a broker with blocked signals, so that no signal ends the broker before the broker handles
+ * signals.
+ */
 static void take_signals (void)
 {
     static const int signals[] = BROKER_SIGNALS;

@@ -3,7 +3,7 @@
 
 /* faulty_disk.c - a VFS of SQLite on top of the system's VFS
  *
- * Each file contains a file of the system's VFS. The image of a file is its content when it was synced last.
+ * Each file wraps a file of the system's VFS. The image of a file is the content that it had when it was last synced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 struct image {
     char path[256];
     char *data;
-    sqlite3_int64 size; /* -1: never synced; above MAX_SIZE: no image is kept */
+    sqlite3_int64 size; /* -1: the file was never synced; above MAX_SIZE: no image is kept */
 };
 
 struct file {
@@ -40,9 +40,9 @@ static struct {
     struct image *image[MAX_IMAGES];
     int nimages;
     char dir[256];
-    int left; /* changes up to the fault; 0: no fault */
+    int left; /* number of changes until the fault; 0: no fault */
     bool on, failed, hang, whole;
-    int waiting; /* syncs that hang */
+    int waiting; /* number of syncs that hang */
     enum disk_fault fault;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER, .go = PTHREAD_COND_INITIALIZER };
 
@@ -51,7 +51,7 @@ static sqlite3_file *real_of (sqlite3_file *f)
     return ((struct file *)f)->real;
 }
 
-/* Count a change. Returns whether it must fail. */
+/* Count a change of the file. Returns whether the change must fail. */
 static bool fails (const sqlite3_file *f)
 {
     bool now;
@@ -95,7 +95,7 @@ static int failed (int rc, enum disk_fault fault)
     }
 }
 
-/* Whether the fault concerns writes; otherwise it concerns syncs. */
+/* Whether a write has the fault; otherwise a sync has it. */
 static bool is_of_write (enum disk_fault fault)
 {
     return fault != DISK_FULL_LATE;
@@ -124,7 +124,7 @@ static int file_truncate (sqlite3_file *f, sqlite3_int64 size)
 static void take_image (struct image *image, sqlite3_file *real)
 {
     real->pMethods->xFileSize (real, &image->size);
-    if (image->size > MAX_SIZE) /* a damaged file may be that large */
+    if (image->size > MAX_SIZE) /* a damaged file may be this large */
         return;
     char *data = realloc (image->data, (size_t)image->size + 1);
     if (!data || real->pMethods->xRead (real, data, (int)image->size, 0) != SQLITE_OK)
@@ -145,7 +145,7 @@ static int file_sync (sqlite3_file *f, int flags)
     if (fails (f))
         return failed (SQLITE_IOERR_FSYNC, fault_of_now ());
     if (image)
-        take_image (image, real_of (f)); /* the real disk is not synced, so that tests are fast */
+        take_image (image, real_of (f)); /* tests are faster if the real disk is not synced */
     return SQLITE_OK;
 }
 
@@ -194,7 +194,7 @@ static int file_sector_size (sqlite3_file *f)
     return real_of (f)->pMethods->xSectorSize (real_of (f));
 }
 
-/* The disk does not promise that writes are atomic or in order. */
+/* The disk promises neither that writes are atomic, nor that they are in order. */
 static int file_characteristics (sqlite3_file *f)
 {
     return disk.whole ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : 0;

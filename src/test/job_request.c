@@ -4,7 +4,7 @@
 /* job_request.c - makes requests for job-ingest.submit: J is HEADER.PAYLOAD.SIGNATURE (RFC 15) with the mechanism
  * "none"
  *
- * The code is independent of the module's code that reads J, so that an error in one of them is noticed.
+ * This code is independent of the module's code that reads J, so that tests notice an error in one of them.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #define TOO_LARGE ((1u << 20) + 1024)
 #define HEADER_MAX 128
 
-/* Characters that fill the jobspec up to the wanted size. */
+/* Return the text that fills the jobspec up to the wanted size. */
 static char *make_pad (size_t have, size_t want, uint32_t seed)
 {
     size_t n = want > have ? want - have : 0;
@@ -63,7 +63,7 @@ static char *make_jobspec (const struct job_request *r)
     return text;
 }
 
-/* The header: pairs of a name and a value with its type in front, each followed by a NUL. */
+/* Write the header: pairs of a name and a value. The value's type stands before it, and a NUL follows each text. */
 static size_t make_header (const struct job_request *r, char header[HEADER_MAX])
 {
     uint32_t userid = r->fault == JOB_OTHERS ? r->userid + 1 : r->userid;

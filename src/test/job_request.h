@@ -15,20 +15,20 @@ enum job_fault {
     JOB_NOT_JSON,  /* the jobspec in J is not JSON */
     JOB_NO_J,      /* J is missing */
     JOB_OTHERS,    /* J names another user */
-    JOB_TOO_LARGE, /* above the default of ingest.max-jobspec */
+    JOB_TOO_LARGE, /* the jobspec exceeds the default of ingest.max-jobspec */
     JOB_FAULTS,
 };
 
 struct job_request {
-    const char *tag; /* for attributes.user.tag; letters, digits, '.', '-' */
-    const char *key; /* NULL: no key; same characters as tag */
+    const char *tag; /* value of attributes.user.tag: letters, digits, '.', '-' */
+    const char *key; /* letters, digits, '.', '-'; NULL: no key */
     uint32_t userid;
-    size_t size;   /* the least bytes of the jobspec; a short one has about 250 */
-    uint32_t seed; /* not 0: half of the filling is random letters */
+    size_t size;   /* least size of the jobspec in bytes; a short one has about 250 */
+    uint32_t seed; /* if not 0, half of the filling is random letters */
     enum job_fault fault;
 };
 
-/* Returns the text of a request, malloced, or NULL with errno ENOMEM. */
+/* Return the text of a request, for free (), or NULL with errno ENOMEM. */
 char *job_request_text (const struct job_request *r);
 
 #endif /* TEST_JOB_REQUEST_H */

@@ -51,7 +51,7 @@ static bool same_elements (const struct jv *v, json_t *o)
     return i == json_array_size (o) && jv_count (v) == i;
 }
 
-/* Whether both are the same value, with members in the same order. */
+/* Whether both values are the same, with their members in the same order. */
 static bool same_value (const struct jv *v, json_t *o)
 {
     switch (o ? (int)json_typeof (o) : -1) {
@@ -71,8 +71,8 @@ static bool same_value (const struct jv *v, json_t *o)
     }
 }
 
-/* Whether both accept a text as the same value, or both refuse it. A text with a NUL may be accepted by jansson only,
- * which does not notice a NUL behind a number.
+/* Whether both readers accept a text as the same value, or both refuse it. A text with a NUL may be accepted by jansson
+ * only, because jansson does not notice a NUL behind a number.
  */
 static bool jsonview_same (struct jv_reader *r, const char *text, size_t size)
 {

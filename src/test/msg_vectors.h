@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* msg_vectors.h - shared by the tests of libmsg: recorded messages, and comparing messages
+/* msg_vectors.h - shared by the tests of libmsg: recorded messages, and functions that compare messages
  *
  * rfc3-messages.json and flux-client.json were recorded from a running flux-core; see protocol.md, section 1.
- * IDTREE_VECTORS names another folder with files of the same form.
+ * IDTREE_VECTORS may name another folder with files of the same form.
  */
 #ifndef MSG_VECTORS_H
 #define MSG_VECTORS_H
@@ -38,7 +38,9 @@ __attribute__ ((unused)) static json_t *vectors_load (const char *name)
     return vectors;
 }
 
-/* The bytes of a hexadecimal string member. The caller frees '.data', which is NULL if there is no such member. */
+/* Return the bytes of a member that is a hexadecimal string. The caller frees '.data', which is NULL if there is no
+ * such member.
+ */
 __attribute__ ((unused)) static struct bytes bytes_get (json_t *o, const char *key)
 {
     const char *hex = json_string_value (json_object_get (o, key));
@@ -142,7 +144,7 @@ __attribute__ ((unused)) static idt_msg_t *vector_message (json_t *fields)
     return msg;
 }
 
-/* The encoded message. The caller frees '.data'. */
+/* Return the encoded message. The caller frees '.data'. */
 __attribute__ ((unused)) static struct bytes message_bytes (const idt_msg_t *msg)
 {
     struct bytes b = { .size = idt_msg_encode_size (msg) };
@@ -175,7 +177,7 @@ static bool same_payload (const idt_msg_t *a, const idt_msg_t *b)
     return rc < 0 || (na == nb && memcmp (pa, pb, na) == 0);
 }
 
-/* Whether two messages are the same, as far as the accessors show. */
+/* Whether two messages are the same in all fields that functions can read. */
 __attribute__ ((unused)) static bool same_message (const idt_msg_t *a, const idt_msg_t *b)
 {
     const char *ta = idt_msg_topic (a), *tb = idt_msg_topic (b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_world.h - for tests of the id service's node: records what the node sends, and acts as all of its surroundings
+/* node_world.h - for tests of the id service's node: records the messages that the node sends, and plays all of its
+ * surroundings
  */
 #ifndef TEST_NODE_WORLD_H
 #define TEST_NODE_WORLD_H
@@ -10,7 +11,7 @@
 
 #include "modules/fluid/node/node.h"
 
-#define WORLD_UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa" /* an incarnation whose leases are recorded separately */
+#define WORLD_UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa" /* the leases of this incarnation are recorded separately */
 #define WORLD_REQUESTS 256
 #define WORLD_LEASES 8
 
@@ -24,27 +25,27 @@ struct record {
     bool sound; /* the ids increase */
 };
 
-/* A zero-initialized world, in which only 'n' is set, drops all messages that are sent. */
+/* The surroundings of a node. If all members except 'n' are zero, messages that the node sends are dropped. */
 struct world {
     struct node *n;
-    struct authority *a;               /* NULL: not rank 0 */
-    struct record req[WORLD_REQUESTS]; /* by cookie */
-    fluid_t newest;                    /* the last id of the last answer */
-    bool disorder;                     /* an answer was not above those before */
+    struct authority *a;               /* NULL: the node is not that of rank 0 */
+    struct record req[WORLD_REQUESTS]; /* index: cookie of the request */
+    fluid_t newest;                    /* the last id in the last answer */
+    bool disorder;                     /* an answer was not above all earlier answers */
     int forwards, cancels;
     int forward_result;
-    uint32_t tag, count; /* of the last forward */
+    uint32_t tag, count; /* tag and count of the last forward */
     fluid_t after;
     int lease_ups, lease_result;
     uint32_t lease_tag;
-    struct lease_want want[WORLD_LEASES]; /* of the last request for leases */
+    struct lease_want want[WORLD_LEASES]; /* wants in the last request for leases */
     size_t nwant;
     struct lease_back back[WORLD_LEASES];
     size_t nback;
-    uint64_t own_number; /* of the last request for a lease by WORLD_UUID */
+    uint64_t own_number; /* number of the last lease request of WORLD_UUID */
     int lease_replies;
-    int lease_answers[WORLD_REQUESTS]; /* by cookie */
-    struct lease_answer answer;        /* the last one; its ranges are in 'grant' */
+    int lease_answers[WORLD_REQUESTS]; /* index: cookie of the request */
+    struct lease_answer answer;        /* the last answer; its ranges are in 'grant' */
     struct lease_grant grant[WORLD_LEASES];
     int reports;
     struct report report;

@@ -15,7 +15,7 @@ static void signals_cb (int signum)
     signals_came++;
 }
 
-/* Send a signal every 'us' microseconds, less than a second; 0 ends the signals. */
+/* Send this process a signal every 'us' microseconds (less than a second). 0 ends the signals. */
 static inline void signals_every (suseconds_t us)
 {
     const struct sigaction action = { .sa_handler = signals_cb };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_world.h - for tests of the store of jobs: a folder, a store in it, and the results of its work */
+/* store_world.h - for tests of the store of jobs: a folder, a store in this folder, and the results of the store */
 #ifndef TEST_STORE_WORLD_H
 #define TEST_STORE_WORLD_H
 
@@ -37,7 +37,7 @@ __attribute__ ((unused)) static bool world_open (struct world *w)
     return w->st != NULL;
 }
 
-/* Close the store, and remove the folder. Returns whether the folder had no other files. */
+/* Close the store, and remove the folder. Returns whether the folder had no files of others. */
 __attribute__ ((unused)) static bool world_fini (struct world *w)
 {
     static const char *const names[] = { "ingest.sqlite", "ingest.sqlite-wal", "ingest.sqlite-journal" };
@@ -63,7 +63,7 @@ __attribute__ ((unused)) static int world_work (struct world *w, struct job_stor
     return rc;
 }
 
-/* A job of user 1 with the text 'key' as its key, or without a key (""). The texts are borrowed. */
+/* Return a job of user 1. Its key is the text 'key'; "": it has no key. The texts are borrowed. */
 __attribute__ ((unused)) static struct job world_job (uint64_t id, const char *key, const char *spec)
 {
     return (struct job){ .id = id,
@@ -75,7 +75,7 @@ __attribute__ ((unused)) static struct job world_job (uint64_t id, const char *k
                          .spec_size = (uint32_t)strlen (spec) };
 }
 
-/* Store jobs without limits; the line is at 'line'. */
+/* Store jobs without limits. 'line' is where the line of visible jobs is. */
 __attribute__ ((unused)) static int world_store (struct world *w, uint64_t line, const struct job *job,
                                                  struct verdict *verdict, size_t n)
 {
@@ -94,7 +94,7 @@ __attribute__ ((unused)) static bool world_put (struct world *w, uint64_t id, co
     return world_store (w, 0, &job, &v, 1) == 1 && v.kind == VERDICT_STORED;
 }
 
-/* The jobs of a read, as text: ID=SPEC, separated by commas; "..." at the end if there are more. */
+/* Write the jobs that were read as text: ID=SPEC, separated by commas, with "..." at the end if there are more. */
 __attribute__ ((unused)) static const char *world_found (const struct job_store_read *read, char *text, size_t size)
 {
     struct jobwire_reader r;
@@ -111,7 +111,7 @@ __attribute__ ((unused)) static const char *world_found (const struct job_store_
     return text;
 }
 
-/* All jobs that can be shown, as text of the same form; "?" if they cannot be read. */
+/* Write all visible jobs as text in the form of world_found (); "?" if they cannot be read. */
 __attribute__ ((unused)) static const char *world_shown (struct world *w, char *text, size_t size)
 {
     struct job_store_read read = { .upto = UINT64_MAX, .max_jobs = UINT32_MAX, .max_bytes = SIZE_MAX, .specs = true };

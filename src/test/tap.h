@@ -3,8 +3,8 @@
 
 /* tap.h - prints test results in the Test Anything Protocol
  *
- * A test program is one translation unit, so the counters are static here. Only test programs, and programs that they
- * run, include this file. ok () takes a format that reads as a sentence of a specification.
+ * A test program is one translation unit, so the counters here are static. Only test programs, and programs that they
+ * run, include this file. The format of ok () is a sentence of a specification.
  */
 #ifndef TEST_TAP_H
 #define TEST_TAP_H
@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Shared libraries, too, call the functions of libc that a test replaces. */
+/* Shared libraries must find these functions, too, because they call the functions of libc that a test replaces. */
 #pragma GCC visibility push(default)
 
 static int tap_count, tap_failed;
 
-/* The number of repetitions, out of 'n', of work of a single thread. ThreadSanitizer makes such work thirty times
- * slower, and cannot find errors in it.
+/* How often to repeat work of a single thread that is normally done 'n' times. ThreadSanitizer makes such work thirty
+ * times slower, and cannot find errors in it.
  */
 #if defined(__SANITIZE_THREAD__)
 #define tap_turns(n) ((n) / 8 + 1)
@@ -59,13 +59,13 @@ __attribute__ ((format (printf, 1, 2), unused)) static void diag (const char *fm
     fflush (stdout);
 }
 
-/* Report an assertion that cannot be checked here, and why. */
+/* Report an assertion that cannot be checked here, and the reason. */
 __attribute__ ((unused)) static void skip (const char *what, const char *why)
 {
     printf ("ok %d - %s # SKIP %s\n", ++tap_count, what, why);
 }
 
-/* To be called at the end of main (): prints the plan and returns the exit status. */
+/* Call this at the end of main (). It prints the plan and returns the exit status. */
 __attribute__ ((unused)) static int done_testing (void)
 {
     printf ("1..%d\n", tap_count);
@@ -78,14 +78,14 @@ __attribute__ ((unused, noreturn)) static void bail_out (const char *why)
     exit (EXIT_FAILURE);
 }
 
-/* Stop the program unless a step that a test needs, such as an allocation, succeeds. */
+/* Check a step that a test needs, such as an allocation. If the step has failed, stop the program. */
 __attribute__ ((unused)) static void tap_must (bool good)
 {
     if (!good)
         bail_out ("no memory");
 }
 
-/* Far longer than anything that a test waits for takes, also on a busy machine and under sanitizers. */
+/* A limit that is far longer than any wait of a test, even on a busy machine and with sanitizers. */
 #define TAP_WAIT_S 300
 
 __attribute__ ((unused)) static time_t tap_now_s (void)
@@ -96,7 +96,7 @@ __attribute__ ((unused)) static time_t tap_now_s (void)
     return ts.tv_sec;
 }
 
-/* Returns true, or ends the program with a message if TAP_WAIT_S have passed since 'began_s'. */
+/* Returns true. If TAP_WAIT_S have passed since 'began_s', it ends the program with a message instead. */
 __attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what, const char *file, int line)
 {
     if (tap_now_s () - began_s < TAP_WAIT_S)
@@ -105,7 +105,7 @@ __attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what,
     exit (EXIT_FAILURE);
 }
 
-/* Repeat the statement that follows, like while (), until 'condition' holds; ends the program after TAP_WAIT_S. */
+/* Repeat the statement that follows, like while (), until 'condition' is true. After TAP_WAIT_S the program ends. */
 #define wait_until(condition) \
     for (time_t tap_began = tap_now_s (); !(condition) && tap_wait (tap_began, #condition, __FILE__, __LINE__);)
 

@@ -3,7 +3,7 @@
 
 /* test_server.c - a broker for the tests of libidtree
  *
- * One thread runs one poll loop and owns all state. The test's thread uses only the uri, and the pipe that ends the
+ * One thread runs one poll loop, and owns all state. The test's thread uses only the uri, and the pipe that ends the
  * loop.
  */
 #include "config.h"
@@ -34,11 +34,11 @@
 #define SUBSCRIPTIONS_MAX 8
 
 struct conn {
-    int fd; /* -1: unused */
+    int fd; /* -1: the entry is unused */
     struct msg_stream *stream;
-    struct fifo held;                        /* requests of test.hold */
-    const idt_msg_t *proxied;                /* a request of test.request that waits for the client's answer */
-    char subscribed[SUBSCRIPTIONS_MAX][128]; /* prefixes; empty: unused */
+    struct fifo held;                        /* requests for test.hold that were not answered yet */
+    const idt_msg_t *proxied;                /* the request for test.request that waits for the client's answer */
+    char subscribed[SUBSCRIPTIONS_MAX][128]; /* prefixes; "": the entry is unused */
     bool broken;
 };
 
@@ -57,7 +57,7 @@ struct test_server {
     char level[16]; /* the attribute log-level */
     char instance[64];
     char log[4096];
-    void *fluid_answer; /* NULL: fluid.block is answered correctly */
+    void *fluid_answer; /* payload of the answers to fluid.block; NULL: they are correct */
     size_t fluid_size;
     bool fluid_canned;
     int fluid_refusals, fluid_errnum;
@@ -116,7 +116,7 @@ static void send_numbered_event (struct test_server *s, struct conn *c, int i)
     send_event (s, c, topic, NULL, 0);
 }
 
-/* Take the newest held request. */
+/* Remove the newest held request, and return it. */
 static const idt_msg_t *pop_newest (struct fifo *q)
 {
     if (q->count == 0)
@@ -269,7 +269,7 @@ static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t 
     }
     must (idt_msg_payload (req, (const void **)&p, &size) == 0 && block_get_request (p, size, &count, &after),
           "fluid.block");
-    if (after > s->last_id) /* the client got ids from another server */
+    if (after > s->last_id) /* the client names an id of another server */
         s->last_id = after;
     for (uint32_t left = count; left > 0;) {
         uint64_t first = s->last_id + 1;
@@ -482,7 +482,7 @@ static const struct {
 
 /* --- connections ---------------------------------------------------------------------------- */
 
-/* Let the test's function answer. Returns false if it does not handle the request. */
+/* Let the function of the test answer. Returns false if it does not handle the request. */
 static bool plugged (struct test_server *s, struct conn *c, const idt_msg_t *msg)
 {
     struct test_reply reply = { 0 };
@@ -563,7 +563,7 @@ static void conn_accept (struct test_server *s)
     int fd = accept4 (s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct conn *c = NULL;
 
-    /* If the client has closed the connection already, reading detects it later. */
+    /* If the client has closed the connection already, a later read detects this. */
     must (fd >= 0 && (send (fd, &s->welcome, 1, MSG_NOSIGNAL) == 1 || errno == EPIPE), "accept");
     for (int i = 0; i < MAX_CONNS && !c; i++)
         c = s->conns[i].fd < 0 ? &s->conns[i] : NULL;
@@ -574,7 +574,7 @@ static void conn_accept (struct test_server *s)
     must ((c->stream = msg_stream_create (fd, MSG_STREAM_MAX_MESSAGE, 4 * MSG_STREAM_MAX_QUEUE)) != NULL, "stream");
 }
 
-/* Write what is queued, and close a broken connection. */
+/* Write what is queued, and close the connection if it is broken. */
 static void conn_settle (struct conn *c)
 {
     if (c->fd < 0)
@@ -686,7 +686,7 @@ struct test_server *test_server_create (unsigned char welcome)
     for (int i = 0; i < MAX_CONNS; i++)
         s->conns[i].fd = -1;
     s->welcome = welcome;
-    s->last_id = (UINT64_C (12345) << 24) + 1000; /* so that the first block crosses a millisecond */
+    s->last_id = (UINT64_C (12345) << 24) + 1000; /* the first block of ids then crosses a millisecond */
     strcpy (s->level, "7");
     test_server_start (s);
     return s;

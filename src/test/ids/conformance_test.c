@@ -3,8 +3,9 @@
 
 /* conformance_test.c - the requirements for all kinds of id
  *
- * Ids are unique with many threads and over many steps of time, in order within a thread, correct while the clock goes
- * back and forth, exact at their limits, and read strictly. Time is a number that the test changes.
+ * Ids are unique with many threads and over many steps of time, and in order within a thread. They are correct while
+ * the clock goes back and forth, and exact at their limits. Their texts are read strictly. Time is a number that the
+ * test changes.
  */
 #include <pthread.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 #define THREADS 8
 #define PER_THREAD 150000
-#define IDS_PER_STEP 75 /* a thread advances the clock after this number of ids: 16000 steps in all */
+#define IDS_PER_STEP 75 /* after this number of ids a thread advances the clock: 16,000 steps in all */
 
 static const struct scheme *const schemes[] = {
     &scheme_fluid, &scheme_flax_random, &scheme_flax_increasing, &scheme_sno, &scheme_uid_local, &scheme_uid_global,
@@ -28,7 +29,7 @@ static uint64_t next_random (uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* A time well within all formats: 2024-02-21. */
+/* Return a time well within the range of all formats: 2024-02-21. */
 static int64_t middle_ns (const struct scheme *s)
 {
     int64_t ns = INT64_C (1708500000) * 1000000000;
@@ -37,7 +38,7 @@ static int64_t middle_ns (const struct scheme *s)
 
 /* --- threads ----------------------------------------------------------------------------- */
 
-/* Returns the clock's next time after 'now_ns'. */
+/* Return the next time of the clock, after 'now_ns'. */
 typedef int64_t (*move_f) (const struct scheme *s, uint64_t *state, int64_t now_ns);
 
 static int64_t move_forward (const struct scheme *s, uint64_t *state, int64_t now_ns)
@@ -45,8 +46,8 @@ static int64_t move_forward (const struct scheme *s, uint64_t *state, int64_t no
     return now_ns + s->step_ns;
 }
 
-/* On average two steps forward, since otherwise a generator that never goes back would wait forever; sometimes up to 60
- * steps back.
+/* Move the clock, on average two steps forward: otherwise a generator that never goes back would wait forever.
+ * Sometimes the clock goes back by up to 60 steps.
  */
 static int64_t move_about (const struct scheme *s, uint64_t *state, int64_t now_ns)
 {
@@ -60,10 +61,10 @@ struct worker {
     void *gen;
     struct scheme_clock *clock;
     move_f move;
-    uint8_t *ids; /* PER_THREAD ids at distances of 'size' */
+    uint8_t *ids; /* PER_THREAD ids, each in 'size' bytes */
     pthread_barrier_t *start;
     uint64_t state;
-    unsigned steps; /* how often it changed the clock */
+    unsigned steps; /* how often the thread changed the clock */
     bool in_order;
 };
 
@@ -92,7 +93,7 @@ static void *work (void *arg)
     return NULL;
 }
 
-/* Compares ids of a fixed size, since qsort () has no argument for the size. */
+/* Compare ids of a fixed size, because qsort () has no argument for the size. */
 #define COMPARE(n)                                        \
     static int compare_##n (const void *a, const void *b) \
     {                                                     \
@@ -266,7 +267,7 @@ static void test_text_order (const struct scheme *s)
     for (unsigned i = 0; i < n; i++) {
         random_id (s, &state, a);
         memcpy (b, a, sizeof (b));
-        size_t at = next_random (&state) % s->size; /* the bytes before it are equal, those from it on differ */
+        size_t at = next_random (&state) % s->size; /* the bytes before 'at' are equal, the others differ */
         for (size_t k = at; k < s->size; k++)
             b[k] = (uint8_t)next_random (&state);
         good += same_order (s, a, b);
@@ -274,14 +275,14 @@ static void test_text_order (const struct scheme *s)
     ok (good == n, "%s: texts of ids sort in the order of their bytes", s->name);
 }
 
-/* Whether a text is refused with the id unchanged, or accepted and equal to the text of the id (if the id has only one
- * text).
+/* Whether a text is refused, and the id then unchanged; or is accepted, and equal to the text of the id if the id has
+ * only one.
  */
 static bool judged (const struct scheme *s, const char *text, size_t len)
 {
     uint8_t id[SCHEME_SIZE_MAX], before[SCHEME_SIZE_MAX];
     char back[SCHEME_TEXT_MAX];
-    char *exact = malloc (len ? len : 1); /* so that a sanitizer finds reads beyond the end */
+    char *exact = malloc (len ? len : 1); /* the size is exact, so that a sanitizer finds reads behind the end */
 
     memset (id, 0x5a, sizeof (id));
     memcpy (before, id, sizeof (id));
@@ -311,9 +312,9 @@ static void test_hostile_text (const struct scheme *s)
             memcpy (hostile, text, at);
             hostile[at] = (char)c;
             memcpy (hostile + at + 1, text + at, len - at);
-            good += judged (s, hostile, len + 1); /* inserted */
+            good += judged (s, hostile, len + 1); /* a text with an inserted character */
             memmove (hostile + at + 1, hostile + at + (at < len ? 2 : 1), len - at);
-            good += judged (s, hostile, at < len ? len : len + 1); /* replaced */
+            good += judged (s, hostile, at < len ? len : len + 1); /* a text with a replaced character */
         }
     for (size_t cut = 0; cut < len; cut++, n++)
         good += judged (s, text, cut);

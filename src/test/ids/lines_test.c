@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lines_test.c - many ids at a time are written and read like single ones, up to the available space or the first
- * invalid line
+/* lines_test.c - functions for many ids write and read the same as those for single ids, up to the end of the space or
+ * the first invalid line
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define IDS 5
 #define TEXT_MAX (IDS * FLUID_TEXT_MAX)
 
-/* IDS ids of a kind, and the same ids written one by one. */
+/* A number of ids of a kind, and their texts, written one by one. */
 struct list {
     union {
         fluid_t fluid[IDS];
@@ -25,7 +25,7 @@ struct list {
         struct uid uid[IDS];
     };
     char text[TEXT_MAX];
-    size_t begin[IDS + 1]; /* of each line, and after the last one */
+    size_t begin[IDS + 1]; /* where each line begins, and the end of the last line */
 };
 
 struct kind {
@@ -112,7 +112,7 @@ static bool sno_same (const struct list *a, const struct list *b, int i)
     return sno_compare (&a->sno[i], &b->sno[i]) == 0;
 }
 
-/* Local and global uids alternate; they differ in length. */
+/* Make local and global uids in turn, because their lengths differ. */
 static void uid_make_one (struct list *list, int i, uint64_t bits)
 {
     uid_make ((int64_t)(bits >> 20), bits & 0xffff, &list->uid[i]);
@@ -162,7 +162,7 @@ static void make (const struct kind *kind, struct list *list)
     }
 }
 
-/* With a buffer of each size: the lines that fit with a NUL are written, and nothing after them. */
+/* Write to buffers of each size. The lines that fit with a NUL must be written, and nothing behind them. */
 static bool writes (const struct kind *kind, const struct list *list)
 {
     bool good = true;
@@ -182,7 +182,7 @@ static bool writes (const struct kind *kind, const struct list *list)
     return good;
 }
 
-/* For each array size: the ids that fit are read, and the position of the next line is returned. */
+/* Read into arrays of each size. The ids that fit must be read, and the position of the next line returned. */
 static bool reads (const struct kind *kind, const struct list *list, size_t len)
 {
     bool good = true;
@@ -200,7 +200,7 @@ static bool reads (const struct kind *kind, const struct list *list, size_t len)
     return good;
 }
 
-/* Each character except the ends of lines is replaced by one that no form has. */
+/* Replace each character, except the ends of lines, by a character that no form has. The text must be refused. */
 static bool refuses (const struct kind *kind, const struct list *list)
 {
     bool good = true;
@@ -217,7 +217,7 @@ static bool refuses (const struct kind *kind, const struct list *list)
     return good;
 }
 
-/* An empty line between two ids is refused. */
+/* An empty line between two ids must be refused. */
 static bool refuses_short (const struct kind *kind, const struct list *list)
 {
     struct list back = *list;

@@ -3,8 +3,8 @@
 
 /* scheme.h - the functions and limits that a kind of id provides for the conformance suite
  *
- * An id is represented by its stored bytes, which are compared by memcmp (). A generator reads the time from the clock
- * that it was created with, and never waits.
+ * An id is given as its stored bytes, which are compared by memcmp (). A generator reads the time from the clock that
+ * it was created with, and never waits.
  */
 #ifndef TESTIDS_SCHEME_H
 #define TESTIDS_SCHEME_H
@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SCHEME_SIZE_MAX 16 /* bytes of an id */
-#define SCHEME_TEXT_MAX 64 /* bytes of its text with a NUL */
+#define SCHEME_SIZE_MAX 16 /* most bytes of an id */
+#define SCHEME_TEXT_MAX 64 /* most bytes of an id's text, with a NUL */
 
-/* The time: the suite sets it while generators read it. */
+/* The clock of generators. The suite sets it while generators read it. */
 struct scheme_clock {
     _Atomic int64_t now_ns; /* since the Unix epoch */
 };
@@ -29,17 +29,19 @@ struct scheme {
     int64_t begin_ns;    /* the first valid time, since the Unix epoch */
     int64_t end_ns;      /* the first time that is no longer valid */
     unsigned per_step;   /* ids that a generator makes in one step; 0: no limit */
-    bool ordered;        /* ids increase within a thread as long as the clock does not go back */
-    bool always_ordered; /* ... and also if it does */
+    bool ordered;        /* the ids of a thread increase as long as the clock does not go back */
+    bool always_ordered; /* the ids of a thread increase even if the clock goes back */
     bool canonical;      /* an id has only one text */
 
     void *(*create) (struct scheme_clock *clock);
     void (*destroy) (void *gen);
 
-    /* Make an id, in any thread. Returns 0, or -1 if no id can be made at this time. */
+    /* Make an id; may be called by any thread. Returns 0, or -1 if no id can be made at this time. */
     int (*make) (void *gen, uint8_t *id);
 
-    /* A text that sorts like the bytes; any bytes are a valid id. Decoding returns 0, or -1 with 'id' untouched. */
+    /* 'encode' writes a text that sorts like the bytes; any bytes are a valid id. 'decode' reads it, and returns 0, or
+     * -1 with 'id' unchanged.
+     */
     void (*encode) (const uint8_t *id, char *text);
     int (*decode) (const char *text, size_t len, uint8_t *id);
 };

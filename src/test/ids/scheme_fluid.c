@@ -3,7 +3,7 @@
 
 /* scheme_fluid.c - FLUIDs for the conformance suite
  *
- * A FLUID generator belongs to one thread, as in a broker; here a lock replaces the broker. The epoch is the Unix
+ * A FLUID generator may be used by one thread only, as in a broker; here threads take a lock. The epoch is the Unix
  * epoch. The text is the dotted hexadecimal form.
  */
 #include <pthread.h>
@@ -92,7 +92,7 @@ const struct scheme scheme_fluid = {
     .per_step = FLUID_PER_MS,
     .ordered = true,
     .always_ordered = true,
-    .canonical = false, /* other forms, blanks around an id, either letter case */
+    .canonical = false, /* ids have other forms, may have blanks around them, and letters of either case */
     .create = create,
     .destroy = destroy,
     .make = make,

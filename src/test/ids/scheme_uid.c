@@ -3,8 +3,8 @@
 
 /* scheme_uid.c - uids, local and global, for the conformance suite
  *
- * Written with UID_WRAP, since random bytes may have more than 999999 seconds. Times in nanoseconds end long before the
- * format does.
+ * They are written with UID_WRAP, because random bytes may have more than 999,999 seconds. The range of times in
+ * nanoseconds ends long before the range of the format.
  */
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 
 /* uid_vectors.h - convert the values in uid.json, for tests only
  *
- * Vectors with a fingerprint that does not have 4 bytes have no value here: the original makes malformed ids of them.
+ * Vectors whose fingerprint does not have 4 bytes have no value here, because the original makes malformed ids of them.
  */
 #ifndef UID_VECTORS_H
 #define UID_VECTORS_H

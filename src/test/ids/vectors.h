@@ -3,8 +3,8 @@
 
 /* vectors.h - read the golden vectors of other implementations, for tests only
  *
- * The folder is $IDTREE_VECTORS, else t/vectors of the source tree. A test program is one translation unit and owns
- * what it loads until it exits.
+ * The folder is $IDTREE_VECTORS, or t/vectors of the source tree if that is not set. A test program that includes this
+ * file is one translation unit, and owns the vectors that it loads until it exits.
  */
 #ifndef TESTIDS_VECTORS_H
 #define TESTIDS_VECTORS_H
@@ -18,7 +18,7 @@
 #define TESTIDS_SRCDIR "."
 #endif
 
-/* Load NAME.json, or end the test. */
+/* Load NAME.json. Ends the test if it cannot be loaded. */
 __attribute__ ((unused)) static json_t *vectors_load (const char *name)
 {
     const char *dir = getenv ("IDTREE_VECTORS");
@@ -34,7 +34,7 @@ __attribute__ ((unused)) static json_t *vectors_load (const char *name)
     return vectors;
 }
 
-/* The section 'key'. If it is missing the test ends, since otherwise the test would pass without it. */
+/* Return the section 'key'. If it is missing, end the test, which would otherwise pass without checking anything. */
 __attribute__ ((unused)) static json_t *vectors_section (json_t *vectors, const char *key)
 {
     json_t *section = json_object_get (vectors, key);
@@ -45,8 +45,8 @@ __attribute__ ((unused)) static json_t *vectors_section (json_t *vectors, const 
     return section;
 }
 
-/* The results of a section's rows. A row passes, or fails, or is excepted under a name: the original behaves
- * differently there, and the row checks what this library does instead.
+/* The results of a section's rows. A row passes, fails, or is excepted under a name. A row is excepted where the
+ * original behaves differently; the row then checks the behaviour of this library.
  */
 struct tally {
     const char *section;
@@ -57,7 +57,7 @@ struct tally {
     } excepted[4];
 };
 
-/* Count a row; 'exception' is NULL or the name of an exception. */
+/* Count a row. 'exception' is the name of its exception, or NULL. */
 __attribute__ ((unused)) static void tally (struct tally *t, const char *exception, bool good)
 {
     size_t row = t->passed + t->failed, i = 0;
@@ -79,7 +79,7 @@ __attribute__ ((unused)) static void tally (struct tally *t, const char *excepti
         t->passed++;
 }
 
-/* Report the three numbers as a test; 'what' is the expectation for the rows. */
+/* Report the three numbers as a test. 'what' is the sentence that the rows must fulfil. */
 __attribute__ ((unused)) static void tally_end (const struct tally *t, const char *what)
 {
     size_t excepted = 0;
