@@ -3,7 +3,8 @@
 
 /* ask.c - send one request and print its answer: ask RANK TOPIC [JSON]
  *
- * Prints the payload of the answer.  An error is printed on stderr as ERRNO-NAME: TEXT, with exit code 1.
+ * Prints the payload of the answer.  If the answer is an error, prints it to stderr as ERRNO-NAME: TEXT, and ends with
+ * exit code 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>

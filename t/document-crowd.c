@@ -3,11 +3,11 @@
 
 /* document-crowd.c - many documents, and many clients of a large document
  *
- * document-crowd handle N             open N documents on one handle, make a final id in each document-crowd rank N
- * open N documents on the rank of IDTREE_URI, make a final id in each document-crowd make NAME N          make document
- * NAME of N clusters document-crowd join NAME N OTHER    N clients read all of document NAME together, while one makes
- * final ids in document
- *                                     OTHER; print how long it took, and the longest time of those ids
+ *   document-crowd handle N             open N documents on one handle, make a final id in each
+ *   document-crowd rank N               open N documents on the rank of IDTREE_URI, make a final id in each
+ *   document-crowd make NAME N          make document NAME of N clusters
+ *   document-crowd join NAME N OTHER    N clients read all of document NAME together, while one client makes final ids
+ *                                       in document OTHER; print how long it took, and the longest time of such an id
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,7 +72,7 @@ static void crowd_handle (int n)
         if (!(docs[i] = idt_document_open (h, name, -1, &error)))
             die (name, error.text);
     }
-    idt_document_close (docs[0]); /* the other documents still use the shared data */
+    idt_document_close (docs[0]); /* the other documents still use the data that all documents share */
     for (int i = 1; i < n; i++)
         idcomp_generate (idt_document_ids (docs[i]), &id);
     for (int i = 1; i < n; i++) {
@@ -103,7 +103,9 @@ static void crowd_rank (int n)
 
 /* --- a large document ----------------------------------------------------------------------------- */
 
-/* Two sessions take turns with ranges that are larger than their reserves, so that each range needs a cluster. */
+/* Make a large document: two sessions in turn make ranges that are larger than their reserves, so each range needs a
+ * cluster.
+ */
 static void make_document (const char *name, int n)
 {
     struct idcomp *c = idcomp_create (ORDERER, IDCOMP_ORDERER);
@@ -136,7 +138,7 @@ struct joiner {
     size_t characters;
 };
 
-/* Read the document once. Returns false if the broker dropped the stored form before its end. */
+/* Read the document once. Returns false if the broker dropped the stored form before all of it was read. */
 static bool join_once (struct joiner *j, idt_t *h)
 {
     idt_future_t *f = idt_rpc_pack (h, "compressor.join", 0, 0, "{s:s s:b}", "document", j->name, "behind", 1), *next;
@@ -171,7 +173,7 @@ static void *joiner_main (void *arg)
     return NULL;
 }
 
-/* A client of another document, until the joiners are done. */
+/* A client of another document, which works until the joiners are done. */
 struct neighbour {
     const char *name;
     _Atomic int over;

@@ -4,13 +4,13 @@
 /* document-load.c - clients with their own compressors work in a document until standard input ends; then compare their
  * data
  *
- *     document-load URI-PREFIX DOCUMENT RANK...     as in document-load local:///tmp/x/local- d 0 3 7
+ *     document-load URI-PREFIX DOCUMENT RANK...     for example document-load local:///tmp/x/local- d 0 3 7
  *
  * Each client is a thread with a connection to its rank. It makes ids, checks them repeatedly, and reconnects if its
- * broker ends; its session lives as long as the client.
+ * broker ends. Its session lives as long as the client.
  *
- * In the end all ids must be final and have the meaning that they had when they were made, final ids must not have
- * changed, and all clients must have equal final spaces. Exit status 0 if and only if all of that is true.
+ * In the end all ids must be final, and must mean what they meant when they were made. Final ids must not have changed,
+ * and all clients must have equal final spaces. The exit status is 0 if and only if all of that is true.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,9 +25,9 @@
 
 #include "test/tap.h"
 
-#define IDS_MAX 100000 /* that a client keeps */
-#define PAUSE_MS 1     /* between failed connections, to limit the load */
-#define TURN_MS 200.0  /* how long a client waits for its ids before it makes more */
+#define IDS_MAX 100000 /* most ids that a client keeps */
+#define PAUSE_MS 1     /* ms between attempts to connect, to limit the load */
+#define TURN_MS 200.0  /* ms that a client waits for its ids before it makes more */
 
 struct client {
     const char *uri_prefix;
@@ -39,7 +39,7 @@ struct client {
     unsigned random;
     int n;
     int64_t *id;
-    int64_t *op; /* as last seen */
+    int64_t *op; /* the form of each id when it was last checked */
     struct idcomp_uuid *uuid;
     unsigned long connections;
     const char *wrong;
@@ -63,7 +63,7 @@ static void disconnect (struct client *c)
     c->h = NULL;
 }
 
-/* Connect and open, or attach; a single attempt. */
+/* Connect, and open the document or attach to the session again. Makes only one attempt. */
 static bool connect_once (struct client *c)
 {
     char uri[256];
@@ -100,7 +100,7 @@ static void make_ids (struct client *c)
     }
 }
 
-/* Check 'count' ids from number 'i' on. */
+/* Check 'count' ids, beginning with number 'i'. */
 static void look (struct client *c, int i, int count)
 {
     struct idcomp *ids = idt_document_ids (c->d);
@@ -119,7 +119,7 @@ static void look (struct client *c, int i, int count)
     }
 }
 
-/* Call a function that waits; reconnect if the connection is lost. */
+/* Call a function that waits. If the connection is lost, reconnect and call it again. */
 static void wait_with (struct client *c, int (*wait) (idt_document_t *, double), double timeout_ms)
 {
     while (!c->wrong && wait (c->d, timeout_ms) < 0) {
@@ -161,7 +161,7 @@ static void check (struct client *c, struct client *first)
         c->wrong = "its final space differs from the other clients'";
 }
 
-/* Each id of 'c' must be the same for another client. */
+/* Check that each id of 'c' is the same for another client. */
 static void check_at (struct client *c, struct client *other)
 {
     struct idcomp_uuid uuid;
@@ -192,7 +192,7 @@ static void start_client (struct client *c, char **argv, int i)
         die ("client");
 }
 
-/* Print a summary, and free the client. Returns whether all checks succeeded. */
+/* Print a summary of a client, and free the client. Returns whether all of its checks succeeded. */
 static bool end_client (struct client *c)
 {
     printf ("rank %d: ids %d connections %lu seq %lld%s%s\n", c->rank, c->n, c->connections,

@@ -3,11 +3,12 @@
 
 /* flux-replay.c - send a broker the messages of a stock Flux client, and compare the answers with the recorded ones
  *
- * flux-client.json contains commands with the messages that they exchanged with flux-core (protocol.md section 4). Each
- * command gets a connection of its own to the broker at IDTREE_URI (one of 3). Every recorded answer must arrive, with
- * the recorded error and form: type, flags, and a payload that is an object with the same keys and kinds of values, the
- * same error text, or none; an error may add text behind the recorded one. The recording uses the module heartbeat,
- * which idtree does not have; the module fluid is asked in its place, with its own keys of statistics.
+ * flux-client.json contains commands, with the messages that they exchanged with flux-core (protocol.md section 4). For
+ * each command a new connection is made to the broker at IDTREE_URI (one of 3). Every recorded answer must arrive, with
+ * the same type and flags. A payload must be an object with the same keys and kinds of values, or be missing, as
+ * recorded. An error must have the recorded number; its text must be the recorded one, and may continue behind that.
+ * The recording uses the module heartbeat, which idtree does not have. So its requests are sent to the fluid module,
+ * which has its own keys of statistics.
  */
 #include "config.h"
 
@@ -29,7 +30,7 @@
 struct client {
     int fd;
     struct msg_stream *stream;
-    idt_msg_t *early[MAX_EARLY]; /* arrived, but not expected yet */
+    idt_msg_t *early[MAX_EARLY]; /* messages that have arrived, but are not expected yet */
     int count;
     char fault[1024];
 };
@@ -84,7 +85,7 @@ static void send_message (struct client *c, const idt_msg_t *msg)
         snprintf (c->fault, sizeof (c->fault), "the connection is closed on sending");
 }
 
-/* The next message. NULL with 'fault' set if the connection has ended. */
+/* Return the next message. If the connection has ended, return NULL with 'fault' set. */
 static idt_msg_t *receive (struct client *c)
 {
     struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
@@ -105,7 +106,8 @@ static idt_msg_t *receive (struct client *c)
 
 /* --- comparing --------------------------------------------------------------------------------------------- */
 
-/* Whether values have the same kinds under the same keys; only the first element of an array is compared. */
+/* Whether two values have the same kinds of values under the same keys. Only the first elements of arrays are compared.
+ */
 static bool same_form (json_t *want, json_t *got)
 {
     const char *key;
@@ -123,13 +125,13 @@ static bool same_form (json_t *want, json_t *got)
     return true;
 }
 
-/* A JSON object with its NUL; NULL if it is not one. */
+/* Return the object in a payload, whose text ends with a NUL; NULL if it is not an object. */
 static json_t *object_of (const char *data, size_t size)
 {
     return size > 1 && data[size - 1] == '\0' && *data == '{' ? json_loadb (data, size - 1, 0, NULL) : NULL;
 }
 
-/* Error texts are compared, log lines are not. */
+/* Whether a text is the recorded one. Texts of errors are compared; lines of the log are not. */
 static bool same_text (json_t *want, const char *data, size_t size, bool is_error)
 {
     const char *text = json_string_value (want);
@@ -175,7 +177,7 @@ static bool is_expected (json_t *want, const char *topic, const idt_msg_t *msg)
                && !idt_msg_errnum (msg) == !number_of (want, "aux1"));
 }
 
-/* Flags as recorded, except that an error without a text may have one. */
+/* Whether a message has the recorded flags. An error may have a text although the recorded one has none. */
 static bool same_flags (json_t *want, const idt_msg_t *msg)
 {
     int differ = idt_msg_flags (msg) ^ (int)number_of (want, "flags");
@@ -200,7 +202,7 @@ static void compare (struct client *c, json_t *want, const idt_msg_t *msg, bool 
 
 /* --- replaying --------------------------------------------------------------------------------------------- */
 
-/* 's' with idtree's module name in place of the recorded one. The caller frees it. */
+/* Return 's' with the name of an idtree module instead of the recorded one. The caller frees it. */
 static char *ours (const char *s, size_t size, size_t *newsize)
 {
     const char *p = memmem (s, size, STRANGE, strlen (STRANGE));
@@ -218,7 +220,7 @@ static char *ours (const char *s, size_t size, size_t *newsize)
     return copy;
 }
 
-/* Send the recorded bytes, unless the module's name must be replaced. */
+/* Send the recorded bytes of a client's message. If the module's name must be replaced, send a changed message. */
 static void replay_client (struct client *c, json_t *m, bool strange)
 {
     struct bytes b = bytes_get (m, "frame_hex");
@@ -245,7 +247,7 @@ static void replay_client (struct client *c, json_t *m, bool strange)
     free (b.data);
 }
 
-/* Publish the recorded event, which came from another client. */
+/* Publish a recorded event that came from another client. */
 static void publish (json_t *m)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -274,7 +276,7 @@ static idt_msg_t *take_early (struct client *c, json_t *want, const char *topic)
     return NULL;
 }
 
-/* Wait for the recorded answer; a stream may have more messages than recorded before its end. */
+/* Wait for the recorded answer. A stream may have more messages before its end than were recorded. */
 static void replay_server (struct client *c, json_t *want, bool strange)
 {
     size_t size;
@@ -299,7 +301,7 @@ static void replay_server (struct client *c, json_t *want, bool strange)
     free (topic);
 }
 
-/* Check that no unrecorded message arrived: any would be before the answer to a last request. */
+/* Check that no unrecorded message has arrived. Such a message would arrive before the answer to a last request. */
 static void replay_end (struct client *c)
 {
     idt_msg_t *fence = idt_msg_create (IDT_MSGTYPE_REQUEST), *msg = NULL;

@@ -3,14 +3,15 @@
 
 /* idcomp-load.c - work in a document on many ranks without pause, until standard input ends; then compare their data
  *
- *     idcomp-load URI-PREFIX DOCUMENT RECORD RANK...     as in idcomp-load local:///tmp/x/local- d record 0 3 7
+ *     idcomp-load URI-PREFIX DOCUMENT RECORD RANK...     for example idcomp-load local:///tmp/x/local- d record 0 3 7
  *
- * Each rank has a client in a thread of its own that opens the document, makes ids and asks for their meaning; failed
- * requests are repeated. Ids that were answered as final are written to the file RECORD. An existing file is read
- * first, so that a later run checks its ids, too.
+ * Each rank has a client in a thread of its own. It opens the document, makes ids, and requests what the ids mean.
+ * Failed requests are repeated. Ids that an answer gave as final are written to the file RECORD. If the file exists, it
+ * is read first, so that a later run also checks the ids of earlier ones.
  *
- * In the end all ranks must have equal final spaces, in which all recorded ids are unchanged, and each existing session
- * must know its local ids unchanged. No session may break. Exit status 0 if and only if all of that is true.
+ * In the end all ranks must have equal final spaces. In these all recorded ids must be unchanged. Each session that
+ * still exists must know its local ids unchanged. No session may break. The exit status is 0 if and only if all of that
+ * is true.
  */
 #include "config.h"
 
@@ -28,11 +29,11 @@
 
 #include "test/tap.h"
 
-#define LOCALS 64  /* ids of its rank's session that a client keeps */
+#define LOCALS 64  /* most ids of the rank's session that a client keeps */
 #define PAUSE_MS 1 /* between a failure and the next request, to limit the load */
 #define NEW_SESSION "12345678-1234-4234-8234-123456789abc"
 
-/* An id that was final. */
+/* An id that an answer gave as final. */
 struct note {
     int64_t id;
     struct idcomp_uuid uuid;
@@ -54,7 +55,7 @@ struct client {
     idt_t *h; /* NULL: not connected */
     unsigned random;
     char session[IDCOMP_UUID_TEXT_MAX];
-    int64_t local[LOCALS]; /* of that session */
+    int64_t local[LOCALS]; /* local ids of the client's session */
     char local_uuid[LOCALS][IDCOMP_UUID_TEXT_MAX];
     int nlocal;
     unsigned long ids, requests, failed, sessions, broken;
@@ -94,7 +95,7 @@ static bool is_connected (struct client *c)
     return c->h || (c->h = idt_open (uri, NULL));
 }
 
-/* Send a request to the client's rank; the caller owns the answer. NULL with errno set on failure. */
+/* Send a request to the client's rank. Returns the answer, which the caller owns, or NULL with errno set. */
 static json_t *ask (struct client *c, const char *topic, json_t *request)
 {
     char *s = json_dumps (request, JSON_COMPACT);
@@ -127,7 +128,7 @@ static json_t *named (struct client *c)
 
 /* --- what a client does ------------------------------------------------------------------------------ */
 
-/* Open the document; for a new session forget the ids of the previous one. */
+/* Open the document. If the session is a new one, forget the ids of the earlier session. */
 static bool open_document (struct client *c)
 {
     json_t *o = ask (c, "compressor.open", named (c));
@@ -167,7 +168,7 @@ static void keep_local (struct client *c, int64_t id, const char *uuid)
     strcpy (c->local_uuid[c->nlocal++], uuid);
 }
 
-/* Record the meaning of final ids, and keep local ids with the meaning that their session reports. */
+/* Record what final ids mean, and keep local ids with the meaning that their session has reported. */
 static void keep (struct client *c, const char *session, json_t *ids, bool final)
 {
     json_t *request = named (c), *o, *uuids;
@@ -219,7 +220,7 @@ static void *client_main (void *arg)
 
 /* --- the end ---------------------------------------------------------------------------------------------- */
 
-/* The text of a stored form, which the caller frees; pieces that are missing in 'o' are requested. */
+/* Return the text of a stored form, which the caller frees. Pieces that are missing in 'o' are requested. */
 static char *whole_text (struct client *c, const json_t *o)
 {
     const char *first = json_string_value (json_object_get (o, "state"));
@@ -242,7 +243,9 @@ static char *whole_text (struct client *c, const json_t *o)
     return text;
 }
 
-/* The state of a rank, or the stored state of rank 0, and its number. Repeats the request until it succeeds. */
+/* Return the state of a rank, or the stored state of rank 0, and set '*seq' to its number. The request is repeated
+ * until it succeeds.
+ */
 static struct idcomp *get_state (struct client *c, const char *topic, int64_t *seq)
 {
     json_t *o;
@@ -262,7 +265,8 @@ static struct idcomp *get_state (struct client *c, const char *topic, int64_t *s
     return ids;
 }
 
-/* Make one id final: then earlier ids of this rank are ordered, and this rank has received the newest order. */
+/* Make one id final. Then all earlier ids of this rank are ordered, too, and this rank has received the newest order.
+ */
 static void settle (struct client *c)
 {
     json_t *o;
@@ -277,7 +281,7 @@ static bool check_equal (struct client *c, const struct idcomp *all, int64_t new
     struct idcomp *mine = NULL;
     int64_t seq = -1;
 
-    wait_until (seq >= newest) /* published events are on their way */
+    wait_until (seq >= newest) /* events that were published may not have arrived yet */
     {
         idcomp_destroy (mine);
         mine = get_state (c, "compressor.save", &seq);
@@ -304,7 +308,7 @@ static bool check_notes (const struct load *l, const struct idcomp *all)
     return true;
 }
 
-/* Check the ids of a session that still exists. */
+/* Check the local ids of a session, if the session still exists. */
 static bool check_locals (struct client *c)
 {
     json_t *request = named (c), *ids = json_array (), *o;

@@ -3,12 +3,13 @@
 
 /* idload.c - request ids from many ranks without pause, until standard input ends; then check the ids
  *
- *     idload [-p] [-c MOST] URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
+ *     idload [-p] [-c MOST] URI-PREFIX RANK...     for example idload local:///tmp/x/local- 0 3 7
  *
- * A request is for MOST ids (300) or fewer. -p: after each answer, also make ids in the page if the broker shares one;
- * each must be above all ids that arrived before. Each rank has WINDOW pending requests. A lost connection is made
- * again. The last line has the totals, the lines before it the figures of each rank. Exit status 0 if and only if every
- * request was answered once (by ids or an error), no id was issued twice, and the ids of each connection increased.
+ * A request is for at most MOST (300) ids. With -p, a client also makes ids in the page after each answer, if the
+ * broker shares a page; each of these must be above all ids that arrived before. Each rank has WINDOW pending requests.
+ * If a connection is lost, the client reconnects. The last line of the output has the totals, the lines before it the
+ * figures of each rank. The exit status is 0 if and only if every request was answered once (by ids or an error), no id
+ * was issued twice, and the ids of each connection increased.
  */
 #include "config.h"
 
@@ -24,7 +25,7 @@
 #define WINDOW 4
 #define MAX_COUNT 300
 #define REOPEN_MS 10.
-#define PAGE_IDS 8 /* made in a page after an answer */
+#define PAGE_IDS 8 /* ids that are made in a page after an answer */
 #define PAGE_OPEN_MS 1000
 #define PAUSE_MS 1. /* between a failure and the next request, to limit the load */
 
@@ -41,8 +42,8 @@ struct client {
     idt_watcher_t *timer;
     bool lost;
     fluid_t last;
-    size_t run;       /* its last run, plus 1; 0: none */
-    idt_page_t *page; /* NULL: no page, or it is not used */
+    size_t run;       /* index of its last run, plus 1; 0: it has no run */
+    idt_page_t *page; /* NULL: there is no page, or pages are not used */
     size_t page_run;
     int outstanding;
     struct counts counts;
@@ -52,14 +53,14 @@ struct load {
     idt_reactor_t *reactor;
     struct client *clients;
     int nclients;
-    int most; /* ids of a request */
+    int most; /* most ids of a request */
     bool use_pages;
     bool stopping;
     struct run *runs;
     size_t n, size;
 };
 
-/* Consecutive ids: a long run of the test has more ids than memory could hold. */
+/* Consecutive ids. They are kept as runs, because a long test makes more ids than memory could hold one by one. */
 struct run {
     fluid_t first;
     fluid_t last;
@@ -87,7 +88,7 @@ static void add_run (struct load *l, fluid_t id)
     l->runs[l->n++] = (struct run){ id, id };
 }
 
-/* A rank makes some of the ids of many answers consecutively. */
+/* Keep ids of an answer. The ids of many answers of a rank are consecutive. */
 static void keep (struct load *l, size_t *run, const fluid_t *ids, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -107,7 +108,9 @@ static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
     }
 }
 
-/* Answers to pending requests may have ids below these, so these do not change the connection's last id. */
+/* Make ids in the page. Answers to pending requests may have ids below these, so the last id of the connection is not
+ * changed.
+ */
 static void use_page (struct client *c)
 {
     fluid_t ids[PAGE_IDS], last = c->last;
@@ -151,7 +154,7 @@ static void answered (idt_future_t *f, void *arg)
     bool good;
 
     if (r->done)
-        abort (); /* answered twice */
+        abort (); /* a request was answered twice */
     r->done = true;
     c->counts.answered++;
     c->outstanding--;
@@ -162,7 +165,7 @@ static void answered (idt_future_t *f, void *arg)
     }
     else
         c->counts.failed++;
-    use_page (c); /* also without the broker, which the page does not need */
+    use_page (c); /* the page does not need the broker */
     idt_future_destroy (f);
     free (r);
     if (good && !c->lost)
@@ -206,7 +209,7 @@ static void lost (idt_t *h, int errnum, void *arg)
 static void open_client (struct client *c)
 {
     c->lost = false;
-    c->last = 0; /* the order is promised within a connection, including the page of its broker */
+    c->last = 0; /* ids need to increase only within a connection and the page of its broker */
     idt_page_close (c->page);
     c->page = NULL;
     if (!(c->h = idt_open (c->uri, NULL)) || idt_set_reactor (c->h, c->load->reactor) < 0) {
@@ -225,7 +228,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct client *c = arg;
 
-    if (c->lost && c->outstanding > 0) /* each of these callbacks starts the timer again */
+    if (c->lost && c->outstanding > 0) /* the last of these callbacks starts the timer */
         return;
     if (c->lost) {
         idt_close (c->h);
@@ -259,7 +262,7 @@ static int compare (const void *a, const void *b)
 static unsigned long count_duplicates (struct load *l)
 {
     unsigned long n = 0;
-    fluid_t last = 0; /* of all runs before */
+    fluid_t last = 0; /* last id of all runs so far */
 
     qsort (l->runs, l->n, sizeof (l->runs[0]), compare);
     for (const struct run *r = l->runs; r < l->runs + l->n; r++) {

@@ -5,9 +5,9 @@
  *
  *     idqueue FILE URI COUNT...
  *
- * Connects and prints "ready"; after a line on standard input sends a request for each COUNT and prints "asked"; then
- * writes the ids of the answers to FILE: decimal number, generator, timestamp. Exit status 0 if and only if all
- * requests were answered with ids.
+ * Connects and prints "ready". After a line on standard input it sends a request for each COUNT, and prints "asked".
+ * Then it writes the ids of the answers to FILE: decimal number, generator, timestamp. The exit status is 0 if and only
+ * if all requests were answered with ids.
  */
 #include "config.h"
 

@@ -5,10 +5,11 @@
  *
  *     idscale FILE COUNT FIRST LAST [TIMES [AT-A-TIME]]     with IDTREE_URI
  *
- * Each request is for COUNT ids; each rank gets TIMES (1) requests, of which AT-A-TIME (1) are pending. Without both,
- * some ranks are asked at a time, otherwise all. A request that fails is repeated until it succeeds. FILE holds the ids
- * of all runs so far, 8 bytes each: none of them may be issued again. Prints one JSON object: "own" is the number of
- * ranks that made all of their ids themselves. Exit status 0 if and only if no id was issued twice.
+ * Each request is for COUNT ids. Each rank from FIRST to LAST gets TIMES (1) requests, of which AT-A-TIME (1) are
+ * pending at a time. If neither is given, only some ranks have requests pending at a time, otherwise all have. A
+ * request that fails is repeated until it succeeds. FILE holds the ids of all runs so far, 8 bytes each: none of them
+ * may be issued again. Prints one JSON object, in which "own" is the number of ranks that made all of their ids
+ * themselves. The exit status is 0 if and only if no id was issued twice.
  */
 #include "config.h"
 
@@ -29,11 +30,11 @@ struct scale {
     idt_t *h;
     idt_reactor_t *reactor;
     uint32_t count, first, ranks;
-    uint32_t times, at_a_time;        /* of each rank */
-    uint32_t next, window, under_way; /* sequences of requests, each sent one after the other */
+    uint32_t times, at_a_time;        /* requests of each rank, and how many are pending at a time */
+    uint32_t next, window, under_way; /* sequences of requests; in each, requests are sent one after the other */
     unsigned long retries;
     uint32_t own;
-    uint32_t least, most; /* generators */
+    uint32_t least, most; /* least and greatest generator in the ids */
     fluid_t *ids;
     size_t n, old;
 };

@@ -6,12 +6,12 @@
  *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); if the page has
  *                                    no id, wait for one; if it is closed, get another page
  *   pageload ask FILE COUNT BLOCK    the same through a handle, which uses the page and requests
- *   pageload turns FILE COUNT BLOCK  the same, each second block by idt_fluid_generate_async (), whose answer is
- *                                    awaited after the block behind it
+ *   pageload turns FILE COUNT BLOCK  like ask, but every second block by idt_fluid_generate_async (), whose answer is
+ *                                    awaited after the next block
  *   pageload check FILE...           each file must increase, no id may be in them twice; prints the number of ids
  *
- * Ids are written to the file before the next ones are made, so the file of a killed process lacks at most its last
- * ids.
+ * Ids are written to the file before the next ones are made. So if the process is killed, at most its last ids are
+ * missing in the file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static void turns (FILE *file, size_t count, uint32_t block)
     idt_t *h = open_handle ();
     fluid_t first[MOST], second[MOST];
 
-    for (size_t i = 0; i < count; i++) /* afterwards it has the page, if there is one */
+    for (size_t i = 0; i < count; i++) /* after these requests the handle has the page, if there is one */
         if (idt_fluid_generate (h, 1, first) < 0)
             die ("no id");
     for (; count > 0; count -= count < 2 * block ? count : 2 * block) {
@@ -147,7 +147,7 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Append the ids of a file to '*all'. An incomplete id at the end, left by a killed process, is dropped. */
+/* Append the ids of a file to '*all'. If the process was killed, the last id may be incomplete, and is left out. */
 static void read_ids (const char *name, fluid_t **all, size_t *n)
 {
     FILE *file = fopen (name, "rb");

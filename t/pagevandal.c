@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pagevandal.c - gets the page of the broker at $IDTREE_URI, and marks used sequence numbers as unused; "pagevandal
- * ahead": all up to the end of the lease; "pagevandal chase": writes times that are 0.9 s ahead until the page is
- * closed
+/* pagevandal.c - gets the page of the broker at $IDTREE_URI, and damages it
+ *
+ * Without an argument it writes 0, so that used sequence numbers look unused. "pagevandal ahead" marks all times up to
+ * the end of the lease as used. "pagevandal chase" writes times that are 0.9 s ahead, until the page is closed.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
  *     pressure publish URI COUNT          publish COUNT events load.1, load.2, ...
  *     pressure watch URI COUNT            print "ready", then read events until load.COUNT arrives
  *
- * 'ask' prints "answered N failed M", and the text of the first failure; exit status 0 if and only if all were
- * answered. 'watch' prints "came N lost M"; exit status 0 if and only if load.1 ... load.COUNT arrived once and in
- * order, and no event was reported as lost.
+ * 'ask' prints "answered N failed M", and the text of the first failure. Its exit status is 0 if and only if all
+ * requests were answered. 'watch' prints "came N lost M". Its exit status is 0 if and only if load.1 ... load.COUNT
+ * arrived once and in order, and no event was reported as lost.
  */
 #include "config.h"
 

@@ -3,12 +3,13 @@
 
 /* reconnect.c - a client that continues when its brokers end and start again: reconnect MODE
  *
- *     sync, prefetch             one call after the other; with prefetched ids
- *     async, events, document    a reactor
+ *     sync                       one call after the other
+ *     prefetch                   one call after the other, with prefetched ids
+ *     async, events, document    calls on a reactor
  *
- * It prints a line for each received item, with prefetch the ids themselves, and ends when its input does, with a
- * summary. Exit status 1: ids did not increase, a request ended twice or with an error other than those of a broker
- * that is just starting.
+ * It prints a line for each item that it receives; with prefetch it prints the ids. When its input ends, it prints a
+ * summary and ends. The exit status is 1 if ids did not increase, if a request ended twice, or if a request failed with
+ * an error other than those of a broker that is just starting.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,14 +24,14 @@
 #define WINDOW 8
 #define AHEAD 64
 #define AHEAD_MS 300
-#define PAUSE_MS 5 /* between calls, so that the output stays short */
+#define PAUSE_MS 5 /* ms between two calls, so that the output stays short */
 
 struct client;
 
 struct slot {
     struct client *c;
     idt_future_t *f;
-    fluid_t after; /* previous id at the time of the request */
+    fluid_t after; /* the id before, when the request was sent */
 };
 
 struct client {
@@ -53,8 +54,8 @@ static bool input_ended (int timeout_ms)
     return poll (&pfd, 1, timeout_ms) > 0;
 }
 
-/* Count a failed call: the connection was lost, a restarted broker has no lease yet, or no broker came back for a long
- * time.
+/* Count a failed call. Allowed reasons: the connection was lost, a restarted broker has no lease yet, or no broker was
+ * there for a long time.
  */
 static void count_error (struct client *c, int errnum, const char *text)
 {
@@ -88,7 +89,7 @@ static void run_sync (struct client *c)
     }
 }
 
-/* Uses prefetched ids; each is printed, so that the ids of several clients can be compared. */
+/* Get prefetched ids, and print each, so that the ids of several clients can be compared. */
 static void run_prefetch (struct client *c)
 {
     fluid_t id;
@@ -135,7 +136,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* Repeat the requests that have ended. */
+/* Send the requests that have ended again. */
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct client *c = arg;

@@ -5,8 +5,8 @@
  *
  *     refuse ENOSYS|EPERM CALL... -- COMMAND [ARG]...
  *
- * CALL is one of the names below; "newer" stands for all system calls added after 2018 (Linux 5.1 and later), which
- * have the same numbers, from 424 on, on all processors.
+ * CALL is one of the names below. "newer" stands for all system calls that were added after 2018 (Linux 5.1 and later):
+ * their numbers are 424 and higher, and the same on all processors.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -27,7 +27,7 @@
 static const struct {
     const char *name;
     unsigned number;
-    bool newer; /* all numbers from there on */
+    bool newer; /* refuse this number and all higher ones */
 } calls[] = {
     { "newer", FIRST_NEWER, true }, { "pidfd_open", 434, false },
     { "clone3", 435, false },       { "memfd_create", SYS_memfd_create, false },

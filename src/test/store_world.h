@@ -75,7 +75,7 @@ __attribute__ ((unused)) static struct job world_job (uint64_t id, const char *k
                          .spec_size = (uint32_t)strlen (spec) };
 }
 
-/* Store jobs without limits. 'line' is where the line of visible jobs is. */
+/* Store jobs without limits. 'line' is the line of the group. */
 __attribute__ ((unused)) static int world_store (struct world *w, uint64_t line, const struct job *job,
                                                  struct verdict *verdict, size_t n)
 {

@@ -3,10 +3,10 @@
 
 /* chaos.c - injects faults into an instance, and checks the ids that its clients got
  *
- * The main thread runs the nemesis and all links; each client is a thread. Threads share a number of answers each, and
- * one descriptor that tells them to stop. With --documents or --jobs there are workers instead, programs that check
- * their results themselves. All processes run below a reaper, which removes all that is left in the end
- * (libreaper/reaper.h).
+ * The main thread runs the nemesis and all links; each client is a thread. The main thread and a client share only the
+ * client's number of answers, and a descriptor that tells all clients to stop. With --documents or --jobs there are
+ * workers instead of clients: programs that check their results themselves. All processes run below a reaper, which
+ * kills all that are left in the end (libreaper/reaper.h).
  */
 #include "config.h"
 
@@ -35,13 +35,13 @@
 #include "worker.h"
 
 #define CLIENTS_MAX (16 * (HOST_RANKS_MAX + 1))
-#define NO_RANK UINT32_MAX /* rank of clients of twins */
+#define NO_RANK UINT32_MAX /* rank of the clients that use twins */
 #define HEAL_US 120000000
 #define LEASE_MAX_PERCENT 200 /* of --lease; an option of a rank may set its lease */
 #define TIME_END_MS (UINT64_C (1) << 40)
 #define SHARE_SIZE 16
-#define PATH_SIZE 128 /* for paths in the test folder: sockets allow 108 */
-#define WORKER_ARGS 5 /* of a worker, without the ranks */
+#define PATH_SIZE 128 /* paths in the test folder; the path of a socket has at most 108 bytes */
+#define WORKER_ARGS 5 /* arguments of a worker, without the ranks */
 
 enum work {
     WORK_IDS,
@@ -53,10 +53,10 @@ struct options {
     uint32_t size, fanout, clients, max_generators;
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
-    const char *records; /* of --jobs; NULL: in the test folder, and removed in the end */
+    const char *records; /* of --jobs; NULL: records are in the test folder, and removed in the end */
     uint32_t faults;
-    const char *share; /* fluid.share */
-    uint64_t end_ms;   /* from now until the time of ids ends; 0: not in this run */
+    const char *share; /* value of fluid.share */
+    uint64_t end_ms;   /* ms from the start until the time of ids ends; 0: far away */
     bool plan, verbose;
     enum work work;
 };
@@ -80,9 +80,9 @@ struct chaos {
     bool finishing;
     uint32_t nclients;
     struct client *client[CLIENTS_MAX];
-    uint32_t nranked; /* clients of ranks; the clients of twins follow */
+    uint32_t nranked; /* number of clients of ranks; clients of twins follow them */
     char uri[HOST_RANKS_MAX + 1][PATH_SIZE];
-    uint64_t answers[CLIENTS_MAX];  /* when the instance was whole again */
+    uint64_t answers[CLIENTS_MAX];  /* answers of each client when the instance was whole again */
     struct worker *worker[WORKERS]; /* NULL: none */
 };
 
@@ -250,7 +250,8 @@ static void take_options (struct options *o, int argc, char **argv)
         take_option (o, '?', NULL);
     if (o->steps == 0 && o->duration_ms == 0)
         o->steps = 60;
-    /* Brokers must not give up a job before the limit by which a job that is pending for more than a lease is judged.
+    /* A job that is pending for more than a lease is judged by rank 0. Brokers must not give up a job before that, so
+     * the lease for jobs is short.
      */
     if (o->lease_ms == 0)
         o->lease_ms = o->work == WORK_JOBS ? 300 : 1000;
@@ -286,8 +287,8 @@ static int print_plan (const struct options *o)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-/* The ranks that may make ids under a sublease for clients of this rank: the rank and its ancestors that have no
- * generator; all ranks if 'rank' is not known.
+/* Return the ranks that may make ids under a sublease for clients of this rank, as bits: the rank and its ancestors, as
+ * far as they have no generator. If 'rank' is not known, these are all ranks without a generator.
  */
 static uint64_t lent_for (const struct options *o, uint32_t rank)
 {
@@ -317,7 +318,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .stop_fd = c->stop_fd });
 }
 
-/* Start a program with these arguments (NULL ends them), followed by the ranks. */
+/* Start a program with the arguments 'args' (NULL ends them), and the ranks after them. */
 static struct worker *start_worker (const struct chaos *c, const char *const *args)
 {
     char rank[HOST_RANKS_MAX][16];
@@ -363,7 +364,7 @@ static void start_workers (struct chaos *c)
         start_jobs (c, prefix);
 }
 
-/* Some clients use the current twin. */
+/* Start clients of each rank. Some further clients use whatever twin there is. */
 static void start_clients_of_all (struct chaos *c)
 {
     struct rng rng = { c->opt.seed ^ UINT64_C (0x636c69656e7473) };
@@ -454,7 +455,7 @@ static void make_dir (struct chaos *c)
         die (c->dir);
 }
 
-/* The epoch is far enough in the past for clocks that step, or so far that the time of ids ends soon. */
+/* Choose the epoch: normally so far in the past that clocks may step, or so far that the time of ids ends soon. */
 static void choose_epoch (const struct chaos *c, char text[64])
 {
     time_t at = time (NULL) - (time_t)((TIME_END_MS - c->opt.end_ms) / 1000);
@@ -476,7 +477,7 @@ static void make_state (const struct chaos *c)
         die (c->state);
 }
 
-/* The program that the launcher starts as the broker: it adds the options of its rank. */
+/* Make the program that the launcher starts as the broker: a script that adds the options of its rank. */
 static void make_broker (struct chaos *c)
 {
     FILE *f = fopen (c->broker, "we");
@@ -506,7 +507,9 @@ static void append_env (const char *name, const char *value)
     setenv (name, text, 1);
 }
 
-/* Environment of the brokers. A sanitizer's report must not have the exit status of a broker that gave up. */
+/* Set the environment of the brokers. If a sanitizer reports an error, the exit status must differ from that of a
+ * broker that gave up.
+ */
 static void set_env (struct chaos *c)
 {
     setenv ("LD_PRELOAD", HOST_SO, 1);
@@ -519,7 +522,7 @@ static void set_env (struct chaos *c)
     append_env ("TSAN_OPTIONS", "exitcode=66");
 }
 
-/* Few batches are kept, so that a rank that was away needs the stored form. */
+/* few batches are kept, so that a rank that was away needs the stored form */
 static const char *const document_attrs[] = {
     "broker.modules=fluid,compressor",
     "compressor.window=8",
@@ -527,7 +530,7 @@ static const char *const document_attrs[] = {
     "event.replay=4",
 };
 
-/* Small limits are reached now and then, so that the fate of some jobs becomes unknown. */
+/* limits are small, so that some are reached, and it becomes unknown whether some jobs are stored */
 static const char *const job_attrs[] = {
     "broker.modules=fluid,job-ingest",
     "ingest.max-waiting=80",
@@ -641,7 +644,7 @@ static void print_gaps (const struct chaos *c, const struct history *const *h)
         (double)all.us / 1e6, (double)one.us / 1e6, one.rank, one.at_us);
 }
 
-/* Returns the number of violations. */
+/* Check the histories of the clients. Returns the number of violations. */
 static uint64_t judge_clients (struct chaos *c)
 {
     const struct history *h[CLIENTS_MAX];
@@ -661,7 +664,7 @@ static uint64_t judge_clients (struct chaos *c)
     return checker_violations (&v) + (v.ids == 0);
 }
 
-/* The workers have printed their violations. */
+/* Check the exit status of the workers, which have printed their violations. */
 static uint64_t judge_workers (struct chaos *c)
 {
     uint64_t bad = 0, n = 0;
@@ -692,8 +695,8 @@ static int report (struct chaos *c)
 
 /* --- run ----------------------------------------------------------------------------------------------- */
 
-/* The first SIGINT ends the faults: heal and check. The second one, all other signals that end programs, and the end of
- * the reaper end this program immediately.
+/* The first SIGINT ends the faults: the instance is healed and checked. A second SIGINT, any other signal that ends
+ * programs, or the end of the reaper ends this program immediately.
  */
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
@@ -714,7 +717,7 @@ static void make_reactor (struct chaos *c)
 {
     sigset_t set;
 
-    reaper_signals (&set); /* they are blocked */
+    reaper_signals (&set); /* these signals are blocked */
     if (!(c->r = idt_reactor_create ()) || (c->stop_fd = eventfd (0, EFD_CLOEXEC)) < 0
         || (c->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
         || !(c->signal_w = idt_fd_watcher_create (c->r, c->signal_fd, IDT_POLLIN, signal_cb, c)))

@@ -4,8 +4,8 @@
 /* checker.c - checks the histories of all clients
  *
  * Ids are checked as runs, sorted by their first id: no run may begin before the end of an earlier run. The other rules
- * across clients are checked in the order of time: the lower bound of an answer is the maximum over all events that
- * happened early enough.
+ * that compare clients are checked in the order of time. For each answer there is a lower bound: the maximum over all
+ * events that happened early enough before it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "checker.h"
 #include "die.h"
 
-#define FRESH_US 1000000 /* a bound on skew is used up to this time before or after an answer */
+#define FRESH_US 1000000 /* a report of a skew bound counts for answers within this time of it */
 
 static void *array (size_t n, size_t size)
 {
@@ -157,15 +157,15 @@ static void judge_client (const struct history *h, struct verdict *v)
 
 #define NRANKS (FLUID_GENERATOR_MAX + 1)
 
-/* The skew bounds that one rank reported, in order of time. Entries 0 to NRANKS - 1 are the brokers of ranks, the next
- * NRANKS their second brokers.
+/* The skew bounds that a rank reported, in order of time. Entries 0 to NRANKS - 1 are those of the ranks' brokers; the
+ * next NRANKS entries are those of the ranks' second brokers.
  */
 struct bounds {
     struct history_bound *bound;
     size_t n;
 };
 
-/* Whether the client uses second brokers: only such clients get ids of these. */
+/* Whether the client uses second brokers. Only such clients get ids that second brokers have made. */
 static bool is_second (const struct history *h)
 {
     return h->rank == UINT32_MAX;
@@ -202,13 +202,13 @@ static void free_bounds (struct bounds *all)
     free (all);
 }
 
-/* The skew bound of a broker while it made an answer: the larger of its last report before and its first report after.
- * Returns false if one of them is missing: a broker that has just started may have known the time less well than at its
- * first report.
+/* Find the skew bound of a broker while it made an answer: the larger one of its last report before, and its first
+ * report after. Returns false if one of these reports is missing, because a broker that has just started may have known
+ * the time less well than at its first report.
  */
 static bool find_bound (const struct bounds *b, const struct history_answer *a, uint64_t *bound_us)
 {
-    size_t lo = 0, hi = b->n; /* the first report after a->sent_us */
+    size_t lo = 0, hi = b->n; /* finds the first report after a->sent_us */
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -232,8 +232,8 @@ static bool find_bound (const struct bounds *b, const struct history_answer *a, 
     return false;
 }
 
-/* An answer on the time scale of rule 4 (see checker.h): it affects only requests after 'to_us', and is affected only
- * by answers before 'from_us'.
+/* An answer on the time scale of rule 4 (see checker.h). It affects only requests after 'to_us', and only answers
+ * before 'from_us' affect it.
  */
 struct placed {
     int64_t from_us, to_us;
@@ -242,7 +242,7 @@ struct placed {
     const struct history_answer *a;
 };
 
-/* The bound for the brokers of a rank that may have made an answer in 'h': its own, or a second one. */
+/* Find the bound for the brokers of a rank that may have made an answer in 'h': the rank's broker, or a second one. */
 static bool find_either (const struct bounds *all, uint32_t rank, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
 {
@@ -256,8 +256,8 @@ static bool find_either (const struct bounds *all, uint32_t rank, const struct h
     return true;
 }
 
-/* The bound for all brokers that may have made ids of this generator: its rank, and the holders of subleases. A holder
- * without a bound was not running, except the one that the client is connected to.
+/* Find the bound for all brokers that may have made ids of this generator: the broker of its rank, and the holders of
+ * subleases. If a holder has no bound, it was not running, except that the broker of the client must have one.
  */
 static bool find_makers (const struct bounds *all, uint32_t generator, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
@@ -382,7 +382,7 @@ static int by_told (const void *a, const void *b)
     return x->got_us < y->got_us ? -1 : x->got_us > y->got_us;
 }
 
-/* All watermarks in order of time, each raised to the largest before it. */
+/* Return all watermarks in order of time. A watermark that is smaller than an earlier one is raised to that. */
 static struct history_watermark *collect_watermarks (const struct history *const *h, size_t n, size_t total)
 {
     struct history_watermark *all = array (total, sizeof (all[0]));
@@ -459,7 +459,7 @@ uint64_t checker_violations (const struct verdict *v)
 
 /* --- service ------------------------------------------------------------------------------------------- */
 
-/* A time without waiting in vain: an answer (of length 0), or an outage. */
+/* A time in which a client did not wait in vain: an answer (of length 0), or an outage. */
 struct span {
     uint64_t from_us, to_us;
 };

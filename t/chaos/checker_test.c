@@ -10,7 +10,7 @@
 
 #define CLIENTS 3
 
-/* Two clients at ranks 0 and 1. */
+/* Two clients, at ranks 0 and 1. */
 struct world {
     struct history h[CLIENTS];
     struct window root; /* the first lease of a root */
@@ -41,7 +41,9 @@ static fluid_t id (uint64_t ms, uint32_t generator, uint32_t sequence)
     return id;
 }
 
-/* Client 'i' asked at 'sent_us' for n ids above 'after', and got the run that begins with 'first' 10 us later. */
+/* Client 'i' sends a request at 'sent_us' for 'n' ids above 'after'. It gets the run that begins with 'first' 10 us
+ * later.
+ */
 static void gets (struct world *w, int i, uint64_t sent_us, fluid_t after, fluid_t first, uint32_t n)
 {
     struct history *h = &w->h[i];
@@ -62,7 +64,7 @@ static void tells_once (struct world *w, int i, uint64_t us, uint64_t bound_us, 
     history_bound (&w->h[i], &(struct history_bound){ us, us, bound_us, w->h[i].rank, life });
 }
 
-/* The bound is reported at 'us' and again at the end. */
+/* The broker of client 'i' reports the bound at 'us', and again at the end. */
 static void tells_bound (struct world *w, int i, uint64_t us, uint64_t bound_us)
 {
     tells_once (w, i, us, bound_us, 0);
@@ -201,7 +203,7 @@ static void test_order (void)
     }
 }
 
-/* Tests which bound counts. */
+/* Check which of several bounds counts. */
 static void test_bounds (void)
 {
     struct world w;
@@ -241,7 +243,7 @@ static void test_bounds (void)
         tells_bound (&w, 0, 50, 200);
         tells_bound (&w, 1, 50, 300);
         tells_bound (&w, 2, 50, 10000);
-        w.h[2].bounds[0].rank = w.h[2].bounds[1].rank = 0; /* its second broker */
+        w.h[2].bounds[0].rank = w.h[2].bounds[1].rank = 0; /* the client uses the second broker of rank 0 */
         w.h[2].rank = UINT32_MAX;
         gets (&w, own ? 0 : 2, 100, 0, id (2, 0, 0), 10);
         gets (&w, 1, 650, 0, id (1, 1, 0), 10);
@@ -251,7 +253,7 @@ static void test_bounds (void)
     }
 }
 
-/* Client 2, of a rank without a generator, gets ids of generator 0. */
+/* Client 2 is at a rank without a generator, and gets ids of generator 0. */
 static void test_lent (void)
 {
     struct world w;

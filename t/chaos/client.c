@@ -3,9 +3,10 @@
 
 /* client.c - a thread that requests ids from one broker without pause
  *
- * It sends fluid.block itself, over libidtree's requests. So it records the runs as received, and only the checker
- * checks them. A request is recorded by the callback of its future when it ends: with ids, with an error, or with the
- * connection. A slot is used again as soon as it is free; after an error with a short delay.
+ * It sends fluid.block by libidtree's function for requests, and records the runs of ids as they arrive; only the
+ * checker checks them. When a request ends, the callback of its future records how: with ids, with an error, or because
+ * the connection was lost. A slot is used again as soon as it is free, but only after a short delay if the request
+ * failed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -22,15 +23,15 @@
 #include "die.h"
 #include "rng.h"
 
-#define SLOTS_MAX 8              /* pending requests */
-#define COUNT_BITS 16            /* sizes are distributed evenly over their number of bits */
-#define ANSWER_TIMEOUT_MS 60000. /* counts as no answer; far longer than any hold of the nemesis */
-#define RETRY_MS 10.             /* after an error, or when there is no broker */
+#define SLOTS_MAX 8              /* pending requests of a client */
+#define COUNT_BITS 16            /* numbers of ids are distributed evenly over their number of bits */
+#define ANSWER_TIMEOUT_MS 60000. /* after this time there is no answer; far longer than any fault of the nemesis */
+#define RETRY_MS 10.             /* pause after an error, or while there is no broker */
 #define INFO_PERIOD_MS 100.
 
 struct slot {
     struct client *c;
-    idt_future_t *f; /* NULL: free */
+    idt_future_t *f; /* NULL: the slot is free */
     uint64_t sent_us;
     fluid_t after;
     uint32_t count;
@@ -47,7 +48,7 @@ struct question {
 struct client {
     struct client_config config;
     struct history h;
-    uint32_t life; /* connections so far */
+    uint32_t life; /* number of connections so far */
     struct rng rng;
     pthread_t thread;
     _Atomic uint64_t answers;
@@ -55,12 +56,12 @@ struct client {
 
     idt_reactor_t *r;
     idt_t *handle;
-    idt_watcher_t *retry; /* fills slots after errors */
+    idt_watcher_t *retry; /* fills the slots again after errors */
     idt_watcher_t *info;
     struct slot slots[SLOTS_MAX];
-    uint32_t depth; /* slots that this connection uses */
+    uint32_t depth; /* number of slots that this connection uses */
     uint32_t busy;
-    fluid_t last; /* the greatest id so far */
+    fluid_t last; /* the largest id that the client got */
     bool stopping;
     bool lost;
     struct question questions[2];
@@ -98,7 +99,7 @@ static void log_runs (struct client *c, const uint8_t *p, size_t size, struct hi
         if (last > c->last)
             c->last = last;
     }
-    if (size > 0) /* no answer has such a size: recorded for the checker */
+    if (size > 0) /* no answer has such a size, so the checker must see it */
         history_run (&c->h, 0, 0), a->nruns++;
 }
 
@@ -110,7 +111,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     const void *data;
     size_t size;
 
-    if (s->f != f) { /* it had ended */
+    if (s->f != f) { /* the request had ended before */
         c->h.twice++;
         return;
     }
@@ -120,7 +121,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     }
     else
         a.errnum = c->lost || errno == EPIPE || errno == EPROTO ? ECONNRESET : errno;
-    if (a.errnum == EOVERFLOW) /* the time of ids is over: no further answers are possible */
+    if (a.errnum == EOVERFLOW) /* the time of ids is over, so no further answer has ids */
         atomic_fetch_add (&c->answers, 1);
     history_answer (&c->h, &a);
     s->f = NULL;
@@ -153,7 +154,7 @@ static int ask (struct client *c, struct slot *s)
     return 0;
 }
 
-/* If a request cannot be sent, the connection is about to be lost. */
+/* Fill the free slots. If a request cannot be sent, the connection will soon be lost. */
 static void fill (struct client *c)
 {
     if (c->stopping || c->lost)
@@ -233,7 +234,7 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
     end_if_idle (c);
 }
 
-/* Use the connection until it is lost, or until all requests have ended. */
+/* Use the connection until it is lost. If the client must stop, use it until all requests have ended. */
 static void serve (struct client *c)
 {
     c->lost = false;

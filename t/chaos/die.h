@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* die.h - end the program after a fatal error; chaos has no data to save */
+/* die.h - end the program after a fatal error, which is harmless because chaos has no data to save */
 #ifndef CHAOS_DIE_H
 #define CHAOS_DIE_H
 

@@ -7,7 +7,7 @@
 #include "die.h"
 #include "history.h"
 
-/* Make space for one more item in an array of 'n' with space for '*size'. */
+/* Make space for one more item in an array that has 'n' items, and space for '*size'. */
 static void *grow (void *items, size_t n, size_t *size, size_t item)
 {
     if (n < *size)

@@ -3,8 +3,8 @@
 
 /* history.h - the record of one client
  *
- * Times are CLOCK_MONOTONIC in microseconds, one scale for all clients. A client appends events in the order in which
- * they happened; the checker reads the history after the client has ended.
+ * Times are those of CLOCK_MONOTONIC in microseconds, which is the same for all clients. A client appends events in the
+ * order in which they happen. The checker reads the history after the client has ended.
  */
 #ifndef CHAOS_HISTORY_H
 #define CHAOS_HISTORY_H
@@ -15,7 +15,7 @@
 #include <idtree/fluid.h>
 
 struct history_run {
-    fluid_t first; /* first, first + 1, ... */
+    fluid_t first; /* the run is first, first + 1, ... */
     uint32_t n;
 };
 
@@ -23,9 +23,9 @@ struct history_run {
 struct history_answer {
     uint64_t sent_us;
     uint64_t got_us;
-    fluid_t after;  /* lower bound in the request; 0: none */
+    fluid_t after;  /* the request names this id; 0: none */
     uint32_t count; /* requested ids */
-    int errnum;     /* 0: ids; ETIMEDOUT: no answer; ECONNRESET: the connection ended */
+    int errnum;     /* 0: it ended with ids; ETIMEDOUT: no answer; ECONNRESET: the connection was lost */
     uint32_t nruns;
     size_t run; /* index of its first run */
 };
@@ -36,7 +36,7 @@ struct history_bound {
     uint64_t got_us;
     uint64_t bound_us;
     uint32_t rank;
-    uint32_t life; /* number of the connection: the broker may be another one than before */
+    uint32_t life; /* number of the connection; another connection may be to another broker */
 };
 
 /* A broker reported a watermark: no id below this timestamp will be made. */
@@ -46,11 +46,11 @@ struct history_watermark {
 };
 
 struct history {
-    uint32_t rank;   /* of the client's broker; UINT32_MAX: second brokers of various ranks */
+    uint32_t rank;   /* rank of the client's broker; UINT32_MAX: the client uses second brokers of various ranks */
     uint32_t client; /* number of the client */
-    uint64_t lent;   /* bit r: rank r may have made its ids under a sublease */
-    uint64_t sent;   /* requests */
-    uint64_t twice;  /* endings of requests that had ended before */
+    uint64_t lent;   /* bit r: rank r may have made ids of this client under a sublease */
+    uint64_t sent;   /* number of requests */
+    uint64_t twice;  /* how often a request ended that had ended before */
 
     struct history_run *runs;
     struct history_answer *answers;
@@ -60,7 +60,7 @@ struct history {
     size_t runs_size, answers_size, bounds_size, watermarks_size;
 };
 
-/* These end the program if there is no memory. */
+/* These functions end the program if memory is short. */
 void history_run (struct history *h, fluid_t first, uint32_t n);
 void history_answer (struct history *h, const struct history_answer *answer);
 void history_bound (struct history *h, const struct history_bound *bound);

@@ -3,9 +3,9 @@
 
 /* host.c - preloaded into brokers: replaces their clock, links and disk as described in host.h
  *
- * Each function calls the next definition of its name and changes only one aspect. It may be called before the process
- * knows its rank, by constructors of other libraries, or in the zygote (broker/boot/zygote.h): then there is no page,
- * and nothing is changed.
+ * Each function calls the next definition of its name, and changes only one aspect of it. A function may be called
+ * before the process knows its rank: by constructors of other libraries, or in the zygote (broker/boot/zygote.h). There
+ * is no page then, and nothing is changed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ static struct host_page *page;
 static bool looked;
 static int rank;
 static const char *links, *state;
-static struct stat pmi; /* the socket of the launcher */
+static struct stat pmi; /* file of the socket to the launcher */
 static int kept_fd = -1;
 
 static void keep_pmi (void)
@@ -47,7 +47,9 @@ static void keep_pmi (void)
     kept_fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
-/* Called once, while there is one thread: a broker reads clocks before it starts others. */
+/* Map the page. This is called once and while there is only one thread, because a broker reads clocks before it starts
+ * other threads.
+ */
 static void look (void)
 {
     const char *path = getenv (HOST_ENV_PAGE), *pmi_rank = getenv ("PMI_RANK");
@@ -79,7 +81,7 @@ static struct host_page *host (void)
 
 /* --- clock ------------------------------------------------------------------------------------ */
 
-/* The offset of a clock in this process. */
+/* Return how far this clock must be off in this process. */
 static int64_t off_us (clockid_t id)
 {
     if (!host ())
@@ -127,7 +129,7 @@ time_t time (time_t *t)
 
 /* --- links ------------------------------------------------------------------------------------ */
 
-/* The address to which a broker's connection is redirected; false if it is not a connection to a broker. */
+/* Find the address to which a connection is redirected. Returns false if the connection is not one to a broker. */
 static bool lead (const struct sockaddr *addr, socklen_t len, struct sockaddr_un *to)
 {
     const struct sockaddr_un *un = (const void *)addr;
@@ -157,7 +159,7 @@ int connect (int fd, const struct sockaddr *addr, socklen_t len)
 
 /* --- launcher --------------------------------------------------------------------------------- */
 
-/* Compares the file, because the broker may have duplicated PMI_FD. */
+/* Whether 'fd' is the socket to the launcher. The files are compared, because the broker may have duplicated PMI_FD. */
 static bool is_pmi (int fd)
 {
     struct stat st;
@@ -189,14 +191,14 @@ static bool is_state (int fd)
     return !strncmp (path, state, len) && path[len] == '/';
 }
 
-/* 0, or the errno with which a write (or a sync) fails. Blocks while the disk is frozen. */
+/* Return the errno with which a write (or a sync) must fail; 0: it must not fail. Blocks while the disk is frozen. */
 static int disk_errno (int fd, bool is_write)
 {
     uint32_t disk;
 
     if (!host () || atomic_load (&page->disk) == HOST_DISK_GOOD || !is_state (fd))
         return 0;
-    /* A process that writes the page as a file wakes no waiter, so check again. */
+    /* If a process changes the page by writing the file, it wakes no waiter. So check again after a while. */
     while ((disk = atomic_load (&page->disk)) == HOST_DISK_FROZEN)
         syscall (SYS_futex, &page->disk, FUTEX_WAIT, disk, &(struct timespec){ .tv_nsec = 20000000 }, NULL, 0);
     if (disk == HOST_DISK_FULL && is_write)

@@ -3,8 +3,8 @@
 
 /* instance.c - the instance under test
  *
- * The command of idtree start writes "up" to a pipe and then reads another pipe until it ends. So this program learns
- * when all brokers are up, and stops the instance by closing its end.
+ * The command of idtree start writes "up" to a pipe, and then reads another pipe until it ends. So this program learns
+ * when all brokers are up, and stops the instance by closing its end of that pipe.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -35,7 +35,7 @@ struct instance {
     const struct instance_config *config;
     const struct instance_ops *ops;
     void *arg;
-    pid_t pid;                /* 0: down */
+    pid_t pid;                /* 0: the instance is down */
     int pid_fd, in_fd, up_fd; /* -1: closed */
     idt_watcher_t *pid_w, *up_w;
 };
@@ -231,12 +231,14 @@ void instance_stop (struct instance *in)
 {
     if (in->pid == 0)
         return;
-    if (in->up_fd >= 0) /* it is starting: the command does not run yet */
+    if (in->up_fd >= 0) /* the instance is starting: the command does not run yet */
         kill (in->pid, SIGTERM);
     close_in (in);
 }
 
-/* The launcher is the only child of the process that was started; brokers die with it. The reaper removes the rest. */
+/* Kill the launcher, which is the only child of the process that was started. Its brokers die with it, and the reaper
+ * removes the rest.
+ */
 void instance_crash (struct instance *in)
 {
     char path[64], text[64] = "";

@@ -3,10 +3,10 @@
 
 /* links.c - the links between brokers
  *
- * A connection is two pipes. A pipe holds the bytes that were read at one end and not yet written at the other; it
- * reads when it is empty and writes when it is not. A pipe that is cut does neither, so bytes that are sent meanwhile
- * wait in the kernel and arrive late, as after a partition. When one end closes, the other end is closed after its pipe
- * is empty.
+ * A connection is two pipes. A pipe holds the bytes that were read at one end and not yet written at the other end. It
+ * reads when it is empty, and writes when it is not empty. A pipe that is cut does neither. So bytes that are sent
+ * meanwhile wait in the kernel and arrive late, as after a partition. When one end closes, the other end is closed as
+ * soon as its pipe is empty.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,16 +24,16 @@
 #include "rng.h"
 
 #define BUFFER_SIZE 65536
-#define PAUSE_MS 20. /* of a slow link */
+#define PAUSE_MS 20. /* pause of a slow link */
 
 struct conn;
 
 struct end {
     struct conn *conn;
     int fd;
-    idt_watcher_t *w, *pause; /* a timer, made when it is first needed */
+    idt_watcher_t *w, *pause; /* 'pause' is a timer that is made when it is first needed */
     bool pausing;
-    /* The bytes that were read here and are to be written at the other end. */
+    /* Bytes that were read at this end, and will be written at the other end. */
     size_t off, len;
     uint8_t buf[BUFFER_SIZE];
 };
@@ -90,7 +90,8 @@ static struct end *other (struct end *e)
     return e == &e->conn->child ? &e->conn->parent : &e->conn->child;
 }
 
-/* Wait for possible work: reads if the pipe is empty, writes if the other pipe is not. */
+/* Watch this end for the work that is possible: reading if its pipe is empty, writing if the other pipe is not empty.
+ */
 static void watch (struct end *e)
 {
     struct end *o = other (e);
@@ -144,7 +145,7 @@ static void corrupt (struct end *e)
     link->links->corrupted++;
 }
 
-/* Returns -1 if the connection has ended. */
+/* Read at one end. Returns -1 if the connection has ended. */
 static int read_end (struct end *e)
 {
     const struct link *link = e->conn->link;

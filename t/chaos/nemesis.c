@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* nemesis.c - carries out a plan against an instance, then heals it
+/* nemesis.c - carries out a plan against an instance, then heals the instance
  *
- * Steps overlap, so a step may find a broker in a state that another step caused: requests that the launcher then
- * refuses are only counted. What could not be repaired at the end of a step is repaired by the next check: brokers and
- * instance are checked twice a second.
+ * Steps overlap, so a step may find a broker in a state that another step has caused. The launcher then refuses some
+ * requests; refusals are only counted. Brokers and instance are checked twice a second. If the end of a step could not
+ * repair something, the next check repairs it.
  *
  *     START --up--> FAULTS --enough--> HEAL --all up, all served--> DRAIN --clients ended--> STOP --> reactor stops
  */
@@ -130,8 +130,9 @@ static void step_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- looks --------------------------------------------------------------------------------------------------- */
 
-/* SIGTERM may arrive before a broker that was just started can handle it, and a limit while its program is still being
- * loaded: then the shell or the loader ends with 126 or 127.
+/* Whether this end of a broker was expected. SIGTERM may arrive before a broker that was just started can handle it,
+ * and a limit may be set while the broker's program is still being loaded. The shell or the loader then ends with 126
+ * or 127.
  */
 static bool is_expected (const struct rank *r, const char *state)
 {
@@ -142,7 +143,7 @@ static bool is_expected (const struct rank *r, const char *state)
            || (r->ends && (!strcmp (state, "exited with status 0") || !strcmp (state, "killed by SIGTERM")));
 }
 
-/* Returns true if the broker is up, or a request to run it was already sent. */
+/* Check a broker. Returns true if it is up, or if a request to run it is pending. */
 static bool look_at (struct nemesis *n, uint32_t rank, const char *state)
 {
     struct rank *r = &n->rank[rank];
@@ -168,7 +169,7 @@ static bool look_at (struct nemesis *n, uint32_t rank, const char *state)
     return false;
 }
 
-/* Limits apply to a broker, also after its process was replaced. */
+/* Note the pid of a broker. If its process was replaced, set the limits of the broker for the new process. */
 static void take_pid (struct nemesis *n, uint32_t rank, const json_t *o)
 {
     pid_t pid = (pid_t)json_integer_value (o);
@@ -191,7 +192,7 @@ static void heal_on (struct nemesis *n, bool whole)
 {
     if (client_now_us () - n->heal_us > n->config.heal_us) {
         surprise (n, n->was_whole ? "all brokers are up, but not every rank serves" : "not every broker came up");
-        instance_crash (n->instance); /* so that no client waits */
+        instance_crash (n->instance); /* the clients must not wait for an instance that does not come up */
         drain (n);
     }
     else if (whole && n->ops->served (n->arg, !n->was_whole))

@@ -3,8 +3,8 @@
 
 /* nemesis_faults.c - the effects of steps on brokers, links, clocks, the disk and the instance
  *
- * Each target counts the steps that hold it; when the last one ends, the fault is undone. While a rank cannot serve for
- * such a reason it is excused: that time is recorded for the checker.
+ * Each target counts the steps that hold it. When the last of these steps ends, the fault is undone. While a rank
+ * cannot serve because of a fault, it is excused: that time is recorded for the checker.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -37,7 +37,7 @@ static void add_window (struct windows *all, uint64_t from_us, uint64_t to_us, u
     all->w[all->n++] = (struct window){ from_us, to_us, ranks };
 }
 
-/* A start of the root has ended, successful or not: it may have served. */
+/* A start of the root has ended. Even if it failed, the root may have served. */
 void nemesis_add_root (struct nemesis *n)
 {
     add_window (&n->roots, n->root_us, client_now_us () + n->config.lease_max_us, 1);
@@ -57,7 +57,9 @@ static void unexcuse (struct nemesis *n, uint64_t ranks)
             add_window (&n->outages, n->rank[rank].since_us, client_now_us (), UINT64_C (1) << rank);
 }
 
-/* Without the root no rank is expected to serve; without another broker its subtree attaches elsewhere. */
+/* Note that a rank is down or up. Without the root no rank is expected to serve. Without another broker only that rank
+ * is excused, because its subtree attaches elsewhere.
+ */
 void nemesis_set_down (struct nemesis *n, uint32_t rank, bool down)
 {
     uint64_t ranks = rank == 0 ? all_ranks (n) : UINT64_C (1) << rank;
@@ -88,7 +90,7 @@ static void count_cb (void *arg, uint32_t rank, const char *error, const char *a
     n->report.refused += error != NULL;
 }
 
-/* The launcher answers when the broker has ended. */
+/* The launcher answers a "term" when the broker has ended. */
 static void term_cb (void *arg, uint32_t rank, const char *error, const char *answer)
 {
     struct nemesis *n = arg;
@@ -106,7 +108,7 @@ static void stop_cb (void *arg, uint32_t rank, const char *error, const char *an
         n->rank[rank].stopped_us = client_now_us ();
 }
 
-/* The process was replaced. */
+/* The broker has a new process now. */
 static void forget_process (struct rank *r)
 {
     r->pid = 0;
@@ -204,7 +206,7 @@ static void end_link (struct nemesis *n, uint32_t rank)
         links_set (n->links, rank, LINK_GOOD, 0);
 }
 
-/* There is one twin at a time; it needs the PMI conversation of its rank. */
+/* Start a twin. There is only one twin at a time. It needs the PMI conversation of its rank. */
 static void begin_twin (struct nemesis *n, uint32_t rank, const struct step *step)
 {
     if (step->amount)
@@ -247,7 +249,9 @@ static void root_killed_cb (void *arg, uint32_t rank, const char *error, const c
     end_kill (arg, rank);
 }
 
-/* A root that is killed before it could store its state has only the stored horizon. */
+/* The disk is good again. If the root is killed before it could store its state, the next root has only the stored
+ * horizon.
+ */
 static void end_disk (struct nemesis *n, bool kill_root)
 {
     if (!kill_root) {
@@ -303,7 +307,9 @@ static void end_instance (struct nemesis *n)
 
 /* --- steps -------------------------------------------------------------------------------------------------- */
 
-/* A broker that gets SIGTERM waits until the brokers below it have ended. */
+/* Note that brokers from 'top' down got SIGTERM: a broker that gets SIGTERM waits until the brokers below it have
+ * ended.
+ */
 static void expect_ends (struct nemesis *n, uint32_t top)
 {
     uint64_t ranks = plan_subtree (&n->plan, top);
@@ -315,7 +321,7 @@ static void expect_ends (struct nemesis *n, uint32_t top)
         }
 }
 
-/* The effect of a step on one rank, and how it is undone; NULL: not undone. */
+/* The effect of a step on one rank, and a function that undoes the effect (NULL: it is not undone). */
 static void begin_kill_step (struct nemesis *n, uint32_t rank, const struct step *step)
 {
     if (step->fault == FAULT_TUNE)
@@ -339,7 +345,9 @@ static void begin_stop_step (struct nemesis *n, uint32_t rank, const struct step
     begin_stop (n, rank);
 }
 
-/* CLOCK_BOOTTIME misses at most the time for which the process was stopped: it does not go back. */
+/* Let CLOCK_BOOTTIME miss the pause: at most the time for which the process was stopped, so that the clock does not go
+ * back.
+ */
 static void miss_pause (struct nemesis *n, uint32_t rank, const struct step *step)
 {
     uint64_t since_us = n->rank[rank].stopped_us, now_us = client_now_us ();
@@ -369,7 +377,7 @@ static void step_boot (struct nemesis *n, uint32_t rank, const struct step *step
     atomic_fetch_add (&n->page->boot_us[rank], step->amount * INT64_C (1000));
 }
 
-/* A rank with a rogue is expected to serve; it is excused only while it is stopped. */
+/* A rank with a rogue is expected to serve. It is excused only while a rogue stops it. */
 static void begin_rogue_step (struct nemesis *n, uint32_t rank, const struct step *step)
 {
     if (step->fault == FAULT_STARVE)
@@ -455,7 +463,7 @@ void nemesis_end_step (struct nemesis *n, const struct step *step)
         do_ranks (n, deeds[step->fault].end, step);
 }
 
-/* No rank can serve before the first start. */
+/* Until the first start no rank can serve. */
 void nemesis_init_faults (struct nemesis *n)
 {
     excuse (n, all_ranks (n));

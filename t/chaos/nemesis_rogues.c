@@ -3,8 +3,8 @@
 
 /* nemesis_rogues.c - faults that are caused through other programs, limits of the kernel, and options
  *
- * A rogue is a program that ends when its standard input ends, and before that undoes its fault (rogue.c). A limit is a
- * resource limit that is set from outside on the process that the launcher reported last.
+ * A rogue is a program that undoes its fault and ends when its standard input ends (rogue.c). A limit is a resource
+ * limit. It is set on the process that the launcher reported last, from outside of that process.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "die.h"
 #include "nemesis_private.h"
 
-#define FILES_LEFT 16            /* highest number of a new file: all that are not open yet are refused */
-#define MEMORY_LEFT (1 << 20)    /* bytes */
-#define ROGUE_LIMIT_US 120000000 /* a rogue that has not ended by then is killed */
+#define FILES_LEFT 16            /* limit of descriptors: all lower ones are in use, so new files are refused */
+#define MEMORY_LEFT (1 << 20)    /* bytes of address space that are left */
+#define ROGUE_LIMIT_US 120000000 /* us; a rogue that has not ended after this time is killed */
 
 /* --- rogues ---------------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ size_t nemesis_reap_rogues (struct nemesis *n)
 
 /* --- limits ---------------------------------------------------------------------------------------- */
 
-/* Bytes of address space of a process; 0: the process does not exist. */
+/* Return the bytes of address space of a process; 0: the process does not exist. */
 static rlim_t resolver_space (pid_t pid)
 {
     char path[64];
@@ -94,7 +94,8 @@ static rlim_t resolver_space (pid_t pid)
     return pages * (rlim_t)sysconf (_SC_PAGESIZE);
 }
 
-/* Sanitizers end a program that has no memory. */
+/* Whether the brokers have a sanitizer. A sanitizer ends a program that has no memory, so memory is not limited then.
+ */
 static bool is_sanitized (void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -104,7 +105,7 @@ static bool is_sanitized (void)
 #endif
 }
 
-/* Only the soft limit is changed, so that it can be restored. */
+/* Set or remove a limit. Only the soft limit is changed, so that it can be restored. */
 static bool set_limit (pid_t pid, enum fault fault, bool on)
 {
     __rlimit_resource_t what = fault == FAULT_FILES ? RLIMIT_NOFILE : RLIMIT_AS;
@@ -152,7 +153,9 @@ void nemesis_end_limit (struct nemesis *n, uint32_t rank, enum fault fault)
 
 /* --- options --------------------------------------------------------------------------------------- */
 
-/* In percent of the lease of the other ranks; some limits are reached immediately, some never. */
+/* The sets of options. Leases are in percent of the lease of the other ranks. Some limits are reached immediately, some
+ * never.
+ */
 static const struct {
     unsigned lease;
     const char *more;

@@ -5,10 +5,11 @@
  *
  *   pagestorm RANKS IDS SEED     inside of an instance: idtree start -s RANKS -o fluid.lease=2s ... pagestorm ...
  *
- * Workers, two for each rank, make ids in blocks of any size, by the page alone or through a handle, which uses the
- * page and requests. Each id is immediately marked in a shared map; an id that is marked already is a duplicate.
- * Workers are killed at any instruction, brokers are killed and stopped, and their modules reloaded, until there are
- * enough ids; then all run without faults for a while. Prints one line of JSON, and exits with 1 after a violation.
+ * Each rank has two workers. They make ids in blocks of any size: by the page alone, or through a handle, which uses
+ * the page and requests. Each id is immediately marked in a shared map. If an id is marked already, it is a duplicate.
+ * Workers are killed at any instruction, brokers are killed and stopped, and their modules are reloaded, until there
+ * are enough ids. After that, all run without faults for a while. Prints one line of JSON, and exits with 1 after a
+ * violation.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,15 +32,15 @@
 #include "t/chaos/rng.h"
 
 #define RANKS_MAX 16
-#define EACH 2                 /* workers of a rank */
-#define SPAN_MS (3600U * 1000) /* of the instance's time */
+#define EACH 2                 /* workers of each rank */
+#define SPAN_MS (3600U * 1000) /* largest time of an id in ms; the map has bits up to it */
 #define BLOCK 256
 #define PATIENCE_S 120
 
-/* Shared by all processes. The map has a bit for each id. */
+/* Data that all processes share. The map has a bit for each id. */
 struct world {
     _Atomic uint64_t ids, twice, disorder, by_page, beyond;
-    _Atomic uint64_t made[RANKS_MAX * EACH]; /* by each worker */
+    _Atomic uint64_t made[RANKS_MAX * EACH]; /* ids that each worker made */
     _Atomic uint64_t map[];
 };
 
@@ -81,7 +82,7 @@ struct worker {
     uint32_t ranks, slot;
     struct rng rng;
     const char *uri;
-    idt_page_t *page; /* NULL: none now, or the worker uses a handle */
+    idt_page_t *page; /* NULL: there is no page now, or the worker uses a handle */
     idt_t *h;         /* NULL: the worker uses pages only */
     fluid_t last;
 };
@@ -91,7 +92,7 @@ static void pause_ms (long ms)
     nanosleep (&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* Returns the number of ids; 0: none. */
+/* Get up to 'n' ids. Returns their number; 0: none. */
 static int get (struct worker *k, uint32_t n, fluid_t *ids)
 {
     if (k->h)
@@ -99,7 +100,7 @@ static int get (struct worker *k, uint32_t n, fluid_t *ids)
     if (!k->page && !(k->page = idt_page_open (k->uri, 1000)))
         return 0;
     int got = idt_page_generate (k->page, k->last, n, ids);
-    if (got < 0) { /* the broker may have been replaced, with another page */
+    if (got < 0) { /* the broker may have been replaced by one with another page */
         idt_page_close (k->page);
         k->page = NULL;
         return 0;
@@ -163,7 +164,7 @@ static void run (const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (line, sizeof (line), fmt, ap);
     va_end (ap);
-    if (system (line) != 0) /* a broker that is down cannot be stopped: take the next one */
+    if (system (line) != 0) /* a broker that is down cannot be stopped, so take the next one */
         return;
 }
 
@@ -183,7 +184,7 @@ static void fault (struct rng *rng, uint32_t ranks)
         pause_ms (ms);
         run ("idtree startctl cont %u >/dev/null 2>&1", r);
         break;
-    case 2: /* stopped: the root, which grants leases */
+    case 2: /* stop the root, which grants leases */
         run ("idtree startctl stop 0 >/dev/null 2>&1");
         pause_ms (ms);
         run ("idtree startctl cont 0 >/dev/null 2>&1");
@@ -215,7 +216,7 @@ static void replace_worker (struct storm *s)
     s->pid[slot] = start_worker (s->w, s->ranks, slot, rng_next (&s->rng), s->base);
 }
 
-/* Faults run in a process of their own: they take time, and workers are killed meanwhile. */
+/* Cause faults. This is a process of its own, because faults take time, and workers are killed meanwhile. */
 static void rage (struct storm *s, uint64_t ids)
 {
     pid_t pid = -1;
@@ -239,7 +240,7 @@ static void rage (struct storm *s, uint64_t ids)
         waitpid (pid, NULL, 0);
 }
 
-/* Without faults each worker makes ids again. */
+/* Whether each worker makes ids again after the faults have ended. */
 static bool all_go_on (struct storm *s)
 {
     time_t end = time (NULL) + PATIENCE_S;

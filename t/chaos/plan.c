@@ -3,7 +3,8 @@
 
 /* plan.c - the faults of a run, drawn from a seed
  *
- * Faults are dealt from a bag that is refilled and shuffled when it is empty, so that even a short run has all of them.
+ * Faults are drawn from a bag. When the bag is empty, it is refilled and shuffled, so that even a short run has all
+ * faults.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,13 +14,13 @@
 
 #define GAP_MIN_MS 50
 #define GAP_MAX_MS 900
-#define CLOCK_MAX_MS 600000 /* ten minutes back or ahead */
+#define CLOCK_MAX_MS 600000 /* a clock steps by up to ten minutes */
 
 static const struct {
     const char *name;
-    uint8_t often;         /* times in a bag */
-    uint16_t min_ms;       /* shortest hold */
-    uint16_t lease_tenths; /* longest hold, in tenths of a lease above min_ms */
+    uint8_t often;         /* how many times the bag contains the fault */
+    uint16_t min_ms;       /* shortest time for which the fault lasts */
+    uint16_t lease_tenths; /* the longest time is min_ms and this number of tenths of a lease */
 } faults[FAULT_COUNT] = {
     [FAULT_KILL] = { "kill", 8, 0, 20 },
     [FAULT_TERM] = { "term", 3, 0, 10 },
@@ -55,7 +56,7 @@ const char *fault_name (enum fault fault)
     return faults[fault].name;
 }
 
-/* The faults of one word of a list; 0 if the word is unknown. */
+/* Return the faults that one word of a list names; 0 if the word is unknown. */
 static uint32_t parse_word (const char *word, size_t len)
 {
     if (len == 3 && !strncmp (word, "all", len))
@@ -122,7 +123,7 @@ uint64_t plan_subtree (const struct plan *p, uint32_t top)
     return ranks;
 }
 
-/* Usually one rank, often an inner one; sometimes the root, a subtree, or any set. */
+/* Choose ranks: usually one rank, often an inner one; sometimes the root, a subtree, or any set. */
 static uint64_t choose_ranks (struct plan *p)
 {
     uint32_t how = rng_below (&p->rng, 10), one = rng_below (&p->rng, p->size);
@@ -140,13 +141,13 @@ static uint64_t choose_ranks (struct plan *p)
     return (any & (UINT64_MAX >> (64 - p->size))) | UINT64_C (1) << one;
 }
 
-/* Any rank except the root, whose twins only the lock of the state prevents. */
+/* Return any rank except the root. Only the lock of the state prevents twins of the root. */
 static uint64_t other_rank (struct plan *p)
 {
     return UINT64_C (1) << (p->size > 1 ? rng_between (&p->rng, 1, p->size - 1) : 0);
 }
 
-/* The root has no link to a parent: the links of its children are used instead. */
+/* The root has no link to a parent, so the links of its children are used for it. */
 static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
 {
     if (ranks != 1 || p->size == 1)
@@ -156,7 +157,7 @@ static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
     return ranks & ~UINT64_C (1);
 }
 
-/* Whether a fault is for one rank only: several rogue clients or limits together would be too many. */
+/* Whether a fault must have only one rank, because several rogues or limits together would be too many. */
 static bool is_for_one (enum fault fault)
 {
     return fault >= FAULT_FILES && fault <= FAULT_FLOOD;

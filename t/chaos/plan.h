@@ -3,8 +3,9 @@
 
 /* plan.h - the faults of a run: a function of the seed alone
  *
- * A plan is an endless list of steps. A step begins gap_ms after the previous one began, and is undone hold_ms later,
- * independent of other events: steps overlap. Each plan_bag () steps contain each fault of the plan at least once.
+ * A plan is an endless list of steps. A step begins gap_ms after the step before it began, and is undone hold_ms later.
+ * So steps overlap, and do not depend on other events. Each plan_bag () consecutive steps contain each fault of the
+ * plan at least once.
  */
 #ifndef CHAOS_PLAN_H
 #define CHAOS_PLAN_H
@@ -16,34 +17,34 @@
 #include "rng.h"
 
 enum fault {
-    FAULT_KILL,    /* kill -9; run again */
-    FAULT_TERM,    /* SIGTERM, not of the root; run again */
-    FAULT_TUNE,    /* kill -9; run again with another lease and other limits */
-    FAULT_STOP,    /* SIGSTOP; SIGCONT */
+    FAULT_KILL,    /* kill -9; then the broker is run again */
+    FAULT_TERM,    /* SIGTERM, but not of the root; then the broker is run again */
+    FAULT_TUNE,    /* kill -9; then the broker is run with another lease and other limits */
+    FAULT_STOP,    /* SIGSTOP, later SIGCONT */
     FAULT_STARVE,  /* SIGSTOP and SIGCONT in turn, some hundred times a second */
-    FAULT_PAUSE,   /* SIGSTOP; SIGCONT under a CLOCK_BOOTTIME that missed the time between */
-    FAULT_CUT,     /* no bytes to or from ancestors, in one or both ways; then they arrive */
-    FAULT_RESET,   /* connections to ancestors end, new ones are refused; then accepted */
-    FAULT_CORRUPT, /* bytes between these ranks and their ancestors change */
-    FAULT_SLOW,    /* these links pass a few KB at a time, and wait in between */
-    FAULT_CLOCK,   /* the wall clock steps by amount_ms; it is not undone */
-    FAULT_BOOT,    /* CLOCK_BOOTTIME jumps ahead by amount_ms, as after a suspend; it is not undone */
+    FAULT_PAUSE,   /* SIGSTOP, later SIGCONT; CLOCK_BOOTTIME misses the time between */
+    FAULT_CUT,     /* bytes to or from ancestors are held, in one or both directions; they arrive later */
+    FAULT_RESET,   /* connections to ancestors end, and new ones are refused until the end of the step */
+    FAULT_CORRUPT, /* some bytes between these ranks and their ancestors are changed */
+    FAULT_SLOW,    /* these links pass a few KB at a time, with pauses */
+    FAULT_CLOCK,   /* the wall clock steps by amount_ms, which is not undone */
+    FAULT_BOOT,    /* CLOCK_BOOTTIME jumps ahead by amount_ms, as after a suspend, which is not undone */
     FAULT_FILES,   /* new files cannot be opened: EMFILE */
-    FAULT_MEMORY,  /* the address space has an end: ENOMEM */
+    FAULT_MEMORY,  /* no further memory can be allocated: ENOMEM */
     FAULT_RELOAD,  /* modules are removed and loaded again, one after the other */
     FAULT_LIAR,    /* a client sends requests that clients must not send */
     FAULT_GREEDY,  /* a client has a hundred pending requests for 65,536 ids */
-    FAULT_DEAF,    /* a client sends requests, and never reads */
+    FAULT_DEAF,    /* a client sends requests, and never reads answers */
     FAULT_FLOOD,   /* a client publishes events as fast as it can */
-    FAULT_TWIN,    /* a second broker for a rank, which may be cut off meanwhile */
-    FAULT_FULL,    /* rank 0's state disk is full */
-    FAULT_BROKEN,  /* ... fails */
-    FAULT_FROZEN,  /* ... hangs */
-    FAULT_CRASH,   /* kill -9 of all processes; a new instance on the same state */
-    FAULT_RESTART, /* a clean stop; a new instance on the same state */
+    FAULT_TWIN,    /* a rank gets a second broker, and may be cut off meanwhile */
+    FAULT_FULL,    /* the disk with rank 0's state is full */
+    FAULT_BROKEN,  /* the disk with rank 0's state fails */
+    FAULT_FROZEN,  /* the disk with rank 0's state hangs */
+    FAULT_CRASH,   /* kill -9 of all processes; then the instance starts again on the same state */
+    FAULT_RESTART, /* a clean stop; then the instance starts again on the same state */
 };
 #define FAULT_COUNT 25
-#define PLAN_TUNES 6 /* sets of options */
+#define PLAN_TUNES 6 /* number of option sets */
 #define FAULTS_ALL ((UINT32_C (1) << FAULT_COUNT) - 1)
 
 struct step {
@@ -51,8 +52,9 @@ struct step {
     enum fault fault;
     uint64_t ranks; /* bit r: rank r */
     uint32_t hold_ms;
-    /* CLOCK, BOOT: ms; SLOW: bytes at a time; TUNE: number of the options; CUT: 1 up, 2 down, 3 both; CORRUPT: one
-     * buffer in 'amount'; TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is killed at the end
+    /* CLOCK, BOOT: ms; SLOW: bytes at a time; TUNE: number of the option set; CUT: 1 bytes from the child wait, 2 bytes
+     * to it, 3 both; CORRUPT: one of 'amount' buffers; TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is
+     * killed at the end
      */
     int32_t amount;
 };
@@ -63,26 +65,28 @@ struct plan {
     uint32_t fanout;
     uint32_t lease_ms;
     uint32_t faults; /* bit f: fault f may occur */
-    uint8_t bag[64]; /* remaining faults, shuffled */
+    uint8_t bag[64]; /* the faults that are left, shuffled */
     size_t left;
 };
 
-/* size: 1 ... 64 ranks in a tree kary:fanout; faults: at least one. */
+/* Begin a plan for 1 ... 64 ranks in a tree kary:fanout. 'faults' must have at least one fault. */
 void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms, uint32_t faults);
 
-/* The number of steps that contain each of these faults. */
+/* plan_bag (): return the number of consecutive steps that contain each of these faults. plan_next (): draw the next
+ * step.
+ */
 size_t plan_bag (uint32_t faults);
 void plan_next (struct plan *p, struct step *step);
 
-/* A rank and all below it, as bits. */
+/* Return a rank and all ranks below it, as bits. */
 uint64_t plan_subtree (const struct plan *p, uint32_t top);
 
 const char *fault_name (enum fault fault);
 
-/* The faults of a list as "kill,cut", or "all". Returns 0 if one is unknown. */
+/* Return the faults in a list such as "kill,cut", or all faults for "all". Returns 0 if a fault is unknown. */
 uint32_t faults_parse (const char *list);
 
-/* Format a step for people: "kill 1,3,4 for 520 ms". */
+/* Write a step as text: "kill 1,3,4 for 520 ms". */
 void step_print (const struct step *step, char *buf, size_t size);
 
 #endif /* CHAOS_PLAN_H */

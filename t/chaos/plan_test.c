@@ -9,7 +9,7 @@
 
 #define STEPS 3000
 
-/* All fields of a step as text, because steps have padding. */
+/* Write all fields of a step as text. Comparing memory would fail, because steps have padding. */
 static void draw (struct plan *p, char *text, size_t size)
 {
     struct step step;
@@ -71,7 +71,7 @@ static bool bags_are_whole (uint32_t faults)
     return true;
 }
 
-/* In kary:2 of 8 ranks the subtree of 1 is 1, 3, 4, 7. */
+/* Whether kills of a subtree are complete: in kary:2 of 8 ranks the subtree of rank 1 is 1, 3, 4, 7. */
 static bool kills_subtrees (void)
 {
     struct plan p;

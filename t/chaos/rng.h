@@ -20,7 +20,7 @@ static inline uint64_t rng_next (struct rng *r)
     return z ^ (z >> 31);
 }
 
-/* A number 0 ... n - 1; n >= 1. The bias of the remainder does not matter here. */
+/* Return a number 0 ... n - 1; n >= 1. The remainder is not distributed quite evenly, which does not matter here. */
 static inline uint32_t rng_below (struct rng *r, uint32_t n)
 {
     return (uint32_t)((rng_next (r) >> 32) % n);

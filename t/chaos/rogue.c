@@ -10,8 +10,8 @@
  *     rogue reload URI      removes modules and loads them again
  *     rogue starve PID      stops a process and continues it, again and again
  *
- * It ignores its answers; it only has to end. In the end the last one leaves its process running, the one before leaves
- * the modules loaded. If the connection is lost it makes another.
+ * It ignores all answers, and only has to end. Before it ends, 'starve' leaves its process running, and 'reload' leaves
+ * the modules loaded. If the connection is lost, it connects again.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@
 #define TURN_MS 5
 #define GREEDY_REQUESTS 100
 #define GREEDY_COUNT 65536
-#define FLOOD_EVENTS 200 /* in a turn */
+#define FLOOD_EVENTS 200 /* events that are published in one turn */
 #define LOAD_TRIES 200
 #define FAR_AHEAD_MS (UINT64_C (30) * 365 * 86400 * 1000)
 
@@ -44,7 +44,7 @@ struct rogue {
     unsigned turn;
 };
 
-/* Whether standard input has ended; waits for that up to 'wait_ms'. */
+/* Whether standard input has ended. Waits for the end up to 'wait_ms'. */
 static bool is_over (int wait_ms)
 {
     struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -52,7 +52,7 @@ static bool is_over (int wait_ms)
     return poll (&pfd, 1, wait_ms) > 0;
 }
 
-/* Connect if not connected. Returns false if there is no broker. */
+/* Connect if not connected yet. Returns false if there is no broker. */
 static bool connect_to (struct rogue *g)
 {
     if (!g->h && (g->h = idt_open (g->uri, NULL)))
@@ -85,7 +85,7 @@ static int send_forged (struct rogue *g, const char *topic, const void *data, si
     return rc;
 }
 
-/* Let the handle write and read. */
+/* Let the handle write and read for a moment. */
 static void serve (struct rogue *g)
 {
     for (int i = 0; i < 20 && g->h; i++)
@@ -95,7 +95,7 @@ static void serve (struct rogue *g)
 
 /* --- liar ----------------------------------------------------------------------------------------- */
 
-/* Request ids above one of 30 years ahead. */
+/* Request ids above an id of 30 years ahead. */
 static int ask_far (struct rogue *g, uint32_t nodeid, int flags, uint32_t roles)
 {
     uint8_t request[12];
@@ -108,7 +108,7 @@ static int ask_far (struct rogue *g, uint32_t nodeid, int flags, uint32_t roles)
 #define NOBODY "11111111-1111-4111-8111-111111111111"
 #define FAR_MS "946080000000"
 
-/* Requests that only a broker's module sends to its parent, in the right form. */
+/* Requests that only a module of a broker sends to its parent; their form is right. */
 static const struct lie {
     const char *topic, *payload;
 } lies[] = {
@@ -162,7 +162,7 @@ static int ask_many (struct rogue *g, uint32_t count)
     return send_forged (g, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, 0, IDT_ROLE_OWNER);
 }
 
-/* The answers are read, but not counted: it starts again now and then. */
+/* Keep requests pending. Their answers are read, but not counted, so requests are sent again from time to time. */
 static bool be_greedy (struct rogue *g)
 {
     if (g->turn % (4 * GREEDY_REQUESTS) == 0)
@@ -185,7 +185,9 @@ static bool be_loud (struct rogue *g)
     return true;
 }
 
-/* The reactor would read: requests that are written here are sent as far as the socket accepts them. */
+/* Send requests without reading. The reactor would also read, so requests are written here, as far as the socket
+ * accepts them.
+ */
 static bool be_deaf (struct rogue *g)
 {
     for (int i = 0; i < GREEDY_REQUESTS; i++)
@@ -199,7 +201,7 @@ static bool be_deaf (struct rogue *g)
 static const char *const modules[] = { "fluid", "flake", "compressor", "job-ingest" };
 #define MODULES (sizeof (modules) / sizeof (modules[0]))
 
-/* Returns the errno of the answer, or of a lost connection. */
+/* Send a request to the module service. Returns the errno of the answer, or of a lost connection. */
 static int ask_module (struct rogue *g, const char *verb, const char *key, const char *module)
 {
     char topic[64];
@@ -214,14 +216,14 @@ static int ask_module (struct rogue *g, const char *verb, const char *key, const
     return errnum;
 }
 
-/* A module that was loaded is loaded again, unless its broker has ended. */
+/* Remove and load modules. If a module was loaded before, it is loaded again, unless its broker has ended. */
 static bool reload (struct rogue *g)
 {
     const char *module = modules[g->turn++ % MODULES];
     int errnum = ask_module (g, "remove", "name", module);
 
     if (errnum != 0)
-        return errnum == ENOENT; /* this instance does not have the module */
+        return errnum == ENOENT; /* the instance does not have this module */
     for (int i = 0; i < LOAD_TRIES; i++) {
         if ((errnum = ask_module (g, "load", "path", module)) == 0 || errnum == EEXIST)
             return true;
@@ -247,7 +249,7 @@ static int starve (pid_t pid)
 
 static const struct kind {
     const char *name;
-    bool (*act) (struct rogue *g); /* one action; false: the connection is lost */
+    bool (*act) (struct rogue *g); /* does one action; false: the connection is lost */
     bool reads;
 } kinds[] = {
     { "liar", lie, true },      { "greedy", be_greedy, true }, { "deaf", be_deaf, false },

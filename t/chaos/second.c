@@ -5,8 +5,8 @@
  *
  *     second PMIDIR RUNDIR LOG SIZE FANOUT RANK [ATTR=VALUE]...
  *
- * PMIDIR is the folder in which host.so stored the messages of the instance's launcher; RUNDIR, which must exist, is
- * for the second broker alone. The broker is killed when standard input ends.
+ * PMIDIR is the folder in which host.so stored the messages of the instance's launcher. RUNDIR, which must exist, is
+ * used by the second broker alone. The broker is killed when standard input ends.
  */
 #include "config.h"
 

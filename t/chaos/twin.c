@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* twin.c - a second broker for a rank that has one
+/* twin.c - a second broker for a rank that has a broker already
  *
- * This program is its launcher. PMI-1 answers each line with a line, and a broker boots the same way each time. So the
- * stored answers are sent to the twin in the same order, without reading its requests.
+ * This program is the launcher of the second broker. PMI-1 answers each line with a line, and a broker always boots in
+ * the same way. So the stored answers are sent to the twin in the same order, and its requests are not read.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -25,7 +25,7 @@
 
 #define ARGS_MAX 64
 #define ENV_MAX 512
-#define PMI_FD 3 /* of the twin */
+#define PMI_FD 3 /* descriptor of the twin's PMI connection */
 #define KEPT_MAX 65536
 
 extern char **environ;
@@ -33,11 +33,11 @@ extern char **environ;
 struct twin {
     idt_reactor_t *r;
     const struct twin_config *config;
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: there is no twin */
     uint32_t rank;
-    int fd; /* its PMI connection */
+    int fd; /* this end of its PMI connection */
     idt_watcher_t *w;
-    char answers[KEPT_MAX]; /* the messages of the launcher */
+    char answers[KEPT_MAX]; /* the messages of the launcher that were stored */
     size_t len, said;
 };
 
@@ -61,7 +61,7 @@ static void say_line (struct twin *t)
 {
     char *line = t->answers + t->said, *end = memchr (line, '\n', t->len - t->said);
 
-    if (!end) { /* the first broker never got that far */
+    if (!end) { /* the first broker has never sent this request */
         idt_watcher_stop (t->w);
         return;
     }
@@ -105,7 +105,9 @@ static void add_args (const struct twin *t, const char *argv[ARGS_MAX], char tex
     argv[n] = NULL;
 }
 
-/* This program's environment without the links and the storing of PMI, and with the PMI variables of the twin. */
+/* Make the environment of the twin: that of this program, without the variables for links and for storing PMI, and with
+ * the PMI variables of the twin.
+ */
 static void add_env (const struct twin *t, const char *env[ENV_MAX], char text[3][64])
 {
     size_t n = 0;
@@ -147,7 +149,7 @@ static void spawn (struct twin *t, int pmi_fd)
     posix_spawnattr_destroy (&attr);
 }
 
-/* Redirect clients to the socket that it will serve. */
+/* Redirect clients of twins to the socket that this twin will serve. */
 static void link_socket (struct twin *t)
 {
     char path[256];

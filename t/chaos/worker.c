@@ -3,7 +3,7 @@
 
 /* worker.c - a program that works in an instance under faults
  *
- * Its state is polled, because no event is needed at its end.
+ * The end of the program causes no event; its state is polled.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,13 +19,13 @@
 extern char **environ;
 
 struct worker {
-    pid_t pid; /* 0: it has ended */
+    pid_t pid; /* 0: the program has ended */
     int in_fd; /* -1: closed */
     int status;
-    uint64_t deadline_us; /* UINT64_MAX: none */
+    uint64_t deadline_us; /* when it is killed; UINT64_MAX: never */
 };
 
-/* Unlike this program, it begins with no signals blocked. */
+/* Start the program. This program blocks signals, but the new one begins with none blocked. */
 static void spawn (struct worker *w, const char *const *argv, int in_fd)
 {
     posix_spawn_file_actions_t files;

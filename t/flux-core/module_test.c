@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_test.c - the module for Flux, as it is built: loaded, asked, ended in each way, loaded again
+/* module_test.c - the module for Flux, as it is built: it is loaded, gets requests, ends in each way, and is loaded
+ * again
  *
- * The test is the broker of Flux (standin.h).  Where Flux is installed t9010 does this and more with the real one.
+ * The test plays the broker of Flux (standin.h).  On hosts with Flux, t9010 does the same and more with the real
+ * broker.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,19 +27,19 @@
 struct broker {
     json_t *attrs;
     json_t *config;
-    const char *state; /* as state-machine.get tells it */
+    const char *state; /* the answer to state-machine.get */
     flux_t *flux;
     void *dso;
     int (*mod_main) (flux_t *, int, char **);
     pthread_t thread;
     int argc;
     char *argv[4];
-    void *result; /* of mod_main, and its errno */
+    void *result; /* the result of mod_main, and its errno */
     int errnum;
     bool running, ended;
-    idt_msg_t *monitor; /* the request that is told of each change of the state */
-    idt_msg_t *answer;  /* the last one of the module */
-    char said[1024];    /* its last line in the log */
+    idt_msg_t *monitor; /* the pending request for all changes of the state */
+    idt_msg_t *answer;  /* the last answer of the module */
+    char said[1024];    /* the last line that the module logged */
 };
 
 /* --- messages -------------------------------------------------------------------------------------------- */
@@ -67,7 +69,7 @@ static void note_line (struct broker *b, const idt_msg_t *msg)
     diag ("the module says: %s", b->said);
 }
 
-/* What the module asks of its broker. */
+/* Handle a request of the module to its broker. */
 static void serve (struct broker *b, idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
@@ -91,7 +93,7 @@ static void serve (struct broker *b, idt_msg_t *msg)
         respond (b, msg, ENOSYS, NULL);
 }
 
-/* Take what the module sends next, if it does so within 'ms'.  Returns whether it did. */
+/* Handle the next message of the module, if one arrives within 'ms'.  Returns whether one arrived. */
 static bool take (struct broker *b, int ms)
 {
     idt_msg_t *msg = standin_take (b->flux, ms);
@@ -124,7 +126,7 @@ static void ask_as (struct broker *b, uint32_t role, const char *topic, const ch
     idt_msg_unref (msg);
 }
 
-/* The payload of the answer; NULL: it was an error.  For json_decref (). */
+/* Send a request, and return the payload of the answer, for json_decref (); NULL: the answer is an error. */
 static json_t *ask (struct broker *b, const char *topic, const char *payload)
 {
     ask_as (b, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, topic, payload);
@@ -150,7 +152,7 @@ static bool has_ended (struct broker *b)
     return b->ended;
 }
 
-/* Until it runs, or has ended and all that it said before is heard. */
+/* Load the module.  Returns when the module runs, or when it has ended and all of its messages were handled. */
 static void load (struct broker *b, const char *argument)
 {
     b->running = b->ended = false;
@@ -169,7 +171,7 @@ static void load (struct broker *b, const char *argument)
         ;
 }
 
-/* Until it has ended by itself. */
+/* Wait until the module has ended by itself, and unload it. */
 static void unload (struct broker *b)
 {
     wait_until (has_ended (b)) turn (b);
@@ -187,9 +189,9 @@ static void unload_by_request (struct broker *b)
 
 /* --- what is tested ---------------------------------------------------------------------------------------- */
 
-static fluid_t last; /* the highest id so far */
+static fluid_t last; /* the highest id that any load of the module gave */
 
-/* It gives ids that are above all before. */
+/* The module gives ids that are above all earlier ones. */
 static void test_ids (struct broker *b, const char *when)
 {
     json_t *o = ask (b, "fluid.generate", "{\"count\":3}");
@@ -251,7 +253,7 @@ static void test_ends (struct broker *b)
     test_ids (b, "loaded again");
     if (pthread_cancel (b->thread) != 0)
         bail_out ("pthread_cancel");
-    ask_as (b, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, "fluid.info", "{}"); /* a turn of its reactor */
+    ask_as (b, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, "fluid.info", "{}"); /* wakes the module's reactor */
     unload (b);
     ok (b->result == PTHREAD_CANCELED, "the module ends when its thread is canceled");
     load (b, NULL);
@@ -278,7 +280,9 @@ static void test_configuration (struct broker *b)
     unload_by_request (b);
 }
 
-/* Flux's broker calls what is named mod_main, with a handle of its own. */
+/* Flux's broker calls a function that is named mod_main, with a handle of Flux.  Modules for idtree's broker must not
+ * have such a function.
+ */
 static void test_others (void)
 {
     static const char *const names[] = { "fluid", "flake", "compressor", "job-ingest" };
@@ -286,7 +290,9 @@ static void test_others (void)
 
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
         snprintf (path, sizeof (path), "%s/src/modules/.libs/%s.so", BUILDDIR, names[i]);
-        /* What it needs stays loaded: ThreadSanitizer cannot have a library go that it was told of. */
+        /* RTLD_NODELETE keeps the libraries that the module needs, because ThreadSanitizer fails if a library that it
+         * knows is unloaded.
+         */
         void *dso = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         ok (dso && dlsym (dso, "idt_mod_main") && !dlsym (dso, "mod_main"),
             "the file %s has no symbol that Flux would call", names[i]);

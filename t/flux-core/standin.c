@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* standin.c - a stand-in of the part of libflux-core that src/flux uses: two queues of messages, and what is known */
+/* standin.c - a stand-in of the part of libflux-core that src/flux uses: two queues of messages, attributes and a
+ * configuration
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@
 #include "t/flux-core/standin.h"
 
 #define MAX_QUEUE 4096
-#define FIRST_TAG 1000000 /* of the requests that are made here; libidtree's begin with 1 */
+#define FIRST_TAG 1000000 /* matchtag of the first request that is made here; those of libidtree begin with 1 */
 
 struct flux_msg {
     idt_msg_t *msg;
@@ -29,7 +31,7 @@ struct queue {
 struct flux_handle {
     pthread_mutex_t lock;
     pthread_cond_t change;
-    struct queue in, out; /* as the module sees it */
+    struct queue in, out; /* 'in': messages to the module, 'out': messages from it */
     int fd;
     uint32_t tag;
     char *name;
@@ -40,7 +42,7 @@ struct flux_handle {
 struct flux_future {
     flux_t *h;
     uint32_t tag;
-    json_t *answer; /* NULL: not here yet */
+    json_t *answer; /* NULL: it has not arrived yet */
 };
 
 static void *need (void *p)
@@ -62,7 +64,7 @@ static void put (flux_t *h, struct queue *q, const idt_msg_t *msg)
     pthread_mutex_unlock (&h->lock);
 }
 
-/* With the lock held. */
+/* Remove message 'i' from the queue, and return it. The caller holds the lock. */
 static idt_msg_t *take (struct queue *q, int i)
 {
     const idt_msg_t *msg = q->msgs[i];
@@ -192,7 +194,7 @@ int flux_conf_unpack (const flux_conf_t *conf, flux_error_t *error, const char *
 
 /* --- requests -------------------------------------------------------------------------------------------- */
 
-/* Steals 'payload'. */
+/* Send a request of the module. Steals 'payload'. */
 static void request_new (flux_t *h, const char *topic, uint32_t nodeid, uint32_t tag, json_t *payload)
 {
     idt_msg_t *msg = need (idt_msg_create (IDT_MSGTYPE_REQUEST));
@@ -239,7 +241,7 @@ flux_future_t *flux_rpc_pack (flux_t *h, const char *topic, uint32_t nodeid, int
     return f;
 }
 
-/* With the lock held: the number of the answer in the queue, or -1. */
+/* Return the index of the answer in the queue, or -1. The caller holds the lock. */
 static int find_answer (const struct queue *q, uint32_t tag)
 {
     int i = q->count - 1;

@@ -3,8 +3,9 @@
 
 /* standin.h - the other end of a module's handle: its broker, which a test plays
  *
- * What a module sends, says to the log (topic "log") and tells of its start (topic "module.status") comes out in order;
- * what goes in, it receives.  Any thread may be at either end.
+ * standin_take () returns what the module has sent, in order: its messages, its lines for the log (topic "log") and the
+ * report of its start (topic "module.status").  The module receives what the test passes to standin_put ().  Each end
+ * may be used by any thread.
  */
 #ifndef T_FLUX_STANDIN_H
 #define T_FLUX_STANDIN_H
@@ -14,18 +15,18 @@
 
 #include <idtree/msg.h>
 
-#define STANDIN_LOG "log" /* {"level":i,"text":s} */
+#define STANDIN_LOG "log" /* its payload: {"level":i,"text":s} */
 
-/* A handle for the module of that name at a broker with these attributes (rank and size, too), and with that
- * configuration.  Ends the test where there is no memory.
+/* Make a handle for a module with this name.  Its broker has these attributes, with rank and size among them, and this
+ * configuration.  Ends the test if memory is short.
  */
 flux_t *standin_create (const char *name, const json_t *attrs, const json_t *config);
 void standin_destroy (flux_t *h);
 
-/* Hand a message to the module (borrowed). */
+/* Send a message to the module.  The message is borrowed. */
 void standin_put (flux_t *h, const idt_msg_t *msg);
 
-/* The next thing that the module sent, for the caller to unref; NULL: there was none for 'ms' milliseconds. */
+/* Return the next message of the module, which the caller must unref.  NULL: none arrived for 'ms' milliseconds. */
 idt_msg_t *standin_take (flux_t *h, int ms);
 
 #endif /* T_FLUX_STANDIN_H */

@@ -3,7 +3,8 @@
 
 /* consumer.c - receives jobs in order of id, records what it received, and then acknowledges it
  *
- * So each acknowledged job is in the record, and the consumer may be killed at any time.
+ * Because a job is recorded before it is acknowledged, each acknowledged job is in the record, and the consumer may be
+ * killed at any time.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -15,21 +16,21 @@
 #include "must.h"
 
 #define TURN_MS 50.
-#define SILENT_MS 90000. /* a request without an answer after this time counts as unanswered */
+#define SILENT_MS 90000. /* ms; a request that is not answered within this time counts as unanswered */
 
 struct consumer {
     const struct consume_options *o;
     idt_reactor_t *reactor;
     int fd;
-    uint64_t last;  /* last id in the record; 0: none */
-    uint64_t shown; /* last "shown" value of the broker */
+    uint64_t last;  /* last id in the record; 0: the record has none */
+    uint64_t shown; /* last value of "shown" that the broker has sent */
     idt_t *h;       /* NULL: not connected */
     bool lost, stopping;
-    idt_watcher_t *timer; /* started when it is time to connect or to watch */
+    idt_watcher_t *timer; /* runs until the next attempt to connect or to watch */
     idt_future_t *watch, *ack, *stats;
-    json_int_t number; /* of the current watch; 0: not known yet */
-    uint64_t have;     /* ids up to this one could be acknowledged */
-    uint64_t acked;    /* last id that was sent as acknowledged */
+    json_int_t number; /* number of the present watch; 0: not known yet */
+    uint64_t have;     /* jobs up to this id were recorded, and may be acknowledged */
+    uint64_t acked;    /* jobs up to this id were acknowledged */
     uint64_t seen, acks;
 };
 
@@ -50,7 +51,9 @@ static const char *format_id (uint64_t id, char text[FLUID_TEXT_MAX])
 
 static void acknowledge (struct consumer *c);
 
-/* ENOENT means that the watch is over. EINVAL would mean that the acknowledgement is wrong. */
+/* An acknowledgement was answered. ENOENT means that the watch is over. EINVAL would mean that the acknowledgement is
+ * wrong.
+ */
 static void acked_cb (idt_future_t *f, void *arg)
 {
     struct consumer *c = arg;
@@ -60,7 +63,7 @@ static void acked_cb (idt_future_t *f, void *arg)
     if (!good && (errno == EINVAL || errno == ETIMEDOUT))
         record_print (c->fd, "wrong ack of %" PRIu64 ": %s", c->acked, idt_future_error (f));
     if (!good)
-        c->acked = 0; /* it is repeated with the next one */
+        c->acked = 0; /* the next acknowledgement repeats this one */
     idt_future_destroy (f);
     c->ack = NULL;
     if (good)
@@ -104,7 +107,7 @@ static void take_job (struct consumer *c, json_t *job)
     c->seen++;
 }
 
-/* The "shown" value never decreases, and is not less than the ids that were sent. */
+/* Check "shown": it never decreases, and is not less than the ids that were sent. */
 static void take_shown (struct consumer *c, uint64_t shown)
 {
     if (shown < c->have || shown < c->shown)
@@ -113,7 +116,7 @@ static void take_shown (struct consumer *c, uint64_t shown)
     c->shown = shown;
 }
 
-/* Returns -1 if the watch is over. */
+/* Handle an answer of the watch. Returns -1 if the watch is over. */
 static int take_answer (struct consumer *c, idt_future_t *f)
 {
     json_t *jobs, *job;
@@ -154,7 +157,7 @@ static void start_watch (struct consumer *c)
         json_object_set_new (o, "after", json_string (format_id (c->last, after)));
     if (c->o->window)
         json_object_set_new (o, "window", json_integer (c->o->window));
-    c->have = c->o->acked ? 0 : c->last; /* jobs of the record may not be acknowledged yet */
+    c->have = c->o->acked ? 0 : c->last; /* some recorded jobs may not be acknowledged yet */
     c->acked = 0;
     c->number = 0;
     c->watch = idt_rpc_pack (c->h, "ingest.watch", IDT_NODEID_ANY, IDT_RPC_STREAMING, "o", o);
@@ -228,7 +231,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     if (c->h && !c->watch)
         start_watch (c);
     else if (c->h && !c->ack)
-        acknowledge (c); /* repeats a failed one */
+        acknowledge (c); /* if an acknowledgement failed, repeat it */
     if (c->h && c->stopping && !c->stats)
         ask_stats (c);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* crowd.c - submitters of many ranks and a consumer, each a process that is killed now and then
+/* crowd.c - submitters on many ranks and a consumer, each a process that is killed from time to time
  *
- * They work until standard input ends; then their records are checked. Every second submitter uses keys. A restarted
- * consumer continues after its record, or after the acknowledged jobs, each time at another rank.
+ * They work until standard input ends. Then their records are checked. Every second submitter uses keys. A restarted
+ * consumer continues after its record, or after the acknowledged jobs. Each time it watches at another rank.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,15 +21,15 @@
 #include "../chaos/rng.h"
 
 #define PATH_SIZE 256
-#define GAP_MIN_MS 100 /* between kills */
+#define GAP_MIN_MS 100 /* shortest time between two kills */
 #define GAP_MAX_MS 2000
 #define WINDOW "32"
-#define SUBMITTERS 2 /* of each rank */
+#define SUBMITTERS 2 /* submitters on each rank */
 
 struct member {
-    pid_t pid; /* 0: it has ended */
+    pid_t pid; /* 0: the process has ended */
     int in_fd;
-    int rank; /* index of its rank; -1: the consumer */
+    int rank; /* index of the rank; -1: this is the consumer */
     bool keys;
     char record[PATH_SIZE];
 };
@@ -37,7 +37,7 @@ struct member {
 struct crowd {
     const struct crowd_options *o;
     struct rng rng;
-    struct member *members; /* the last is the consumer */
+    struct member *members; /* the last member is the consumer */
     int n;
     unsigned kills;
     bool bad;
@@ -94,7 +94,7 @@ static void start_member (struct crowd *c, struct member *m)
         start_submitter (c, m);
 }
 
-/* Wait for a process that was killed, or that has no work left. */
+/* Wait for the end of a process that was killed, or that has no work left. */
 static void reap (struct crowd *c, struct member *m, bool killed)
 {
     int status;
@@ -156,7 +156,7 @@ static void kill_until_end_of_input (struct crowd *c)
     }
 }
 
-/* The consumer is notified when there will be no further jobs. */
+/* Let all end. First all submitters; then the consumer is told that no further jobs will come. */
 static void finish_all (struct crowd *c)
 {
     for (int i = 0; i < c->n - 1; i++) {

@@ -3,7 +3,7 @@
 
 /* jobload.c - submits jobs, consumes them, and checks the records
  *
- * Exit status 0 if and only if there is no violation; 1: violations; 2: a fatal error.
+ * The exit status is 0 if there is no violation, 1 after violations, and 2 after a fatal error.
  */
 #include "config.h"
 

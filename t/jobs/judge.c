@@ -18,17 +18,17 @@ struct tag {
     char *name;
     uint32_t sent, refused, ids;
     bool bad, silent;
-    uint64_t id;       /* first answer; 0: none */
-    uint64_t seen;     /* id at the first consumer that got it; 0: none */
-    uint32_t consumer; /* number of the last record that has it; 0: none */
+    uint64_t id;       /* the id in the first answer; 0: none */
+    uint64_t seen;     /* the id that the first consumer got; 0: none */
+    uint32_t consumer; /* number of the last record that has this job; 0: none */
 };
 
 struct judge {
-    struct tag **table; /* open addressing */
+    struct tag **table; /* a hash table with open addressing */
     size_t size, count;
-    char *record; /* that is being read */
+    char *record; /* name of the record that is being read */
     uint32_t nrecords, consumers;
-    uint64_t last; /* last id of this consumer */
+    uint64_t last; /* last id of the present consumer */
     bool consumes;
     unsigned long sent, repeated, again, errnos[ERRNO_MAX];
     unsigned long wrong;
@@ -157,7 +157,7 @@ static void take_again (struct judge *j, struct tag *t, uint64_t id)
         blame (j, "%s: %s: received again with the id %" PRIu64 ", but not received before", j->record, t->name, id);
 }
 
-/* The next word of a line; "" at the end. */
+/* Return the next word of a line; "" at the end of the line. */
 static char *word (char **line)
 {
     char *w = strsep (line, " ");
@@ -268,7 +268,7 @@ static int compare_ids (const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Find an id that was the answer to two submissions. */
+/* Check that no id was the answer to two submissions. */
 static void judge_ids (struct judge *j)
 {
     struct tag **all = must (calloc (j->count + 1, sizeof (*all)));

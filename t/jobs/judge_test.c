@@ -9,7 +9,7 @@
 #include "judge.h"
 #include "test/tap.h"
 
-/* Judge records: lines separated by newlines, records by '|'. */
+/* Judge records. A newline separates lines, and '|' separates records. Returns the number of violations. */
 static unsigned long judge (const char *records)
 {
     struct judge *j = judge_create ();

@@ -12,7 +12,7 @@
 
 #define LINE_MAX_SIZE 512
 
-/* Returns the size of the file without an incomplete last line. */
+/* Pass all complete lines to 'line'. Returns the size of the file without an incomplete last line. */
 static off_t read_lines (FILE *f, void (*line) (void *arg, char *line), void *arg)
 {
     char *text = NULL;

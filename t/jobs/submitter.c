@@ -3,8 +3,9 @@
 
 /* submitter.c - submits jobs, and records the answers
  *
- * A submission is recorded before it is sent, and its answer before the next one is sent. The tag of a submission is
- * NAME.CLIENT.NUMBER; NAME is a random text, drawn when the record is made. With keys, the key is the tag.
+ * A submission is recorded before it is sent, and its answer is recorded before the next submission is sent. The tag of
+ * a submission is NAME.CLIENT.NUMBER. NAME is a random text that is drawn when the record is made. With keys, the key
+ * of a submission is its tag.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -20,11 +21,11 @@
 #include "must.h"
 #include "test/job_request.h"
 
-#define SILENT_MS 90000. /* a request without an answer after this time counts as unanswered */
+#define SILENT_MS 90000. /* ms; a request that is not answered within this time counts as unanswered */
 #define TAG_SIZE 64
-#define TIMES_MAX (1u << 20) /* number of stored response times */
-#define MIXED 97             /* one of 'MIXED' must be refused */
-#define LONG 61              /* one of 'LONG' is long */
+#define TIMES_MAX (1u << 20) /* most response times that are kept */
+#define MIXED 97             /* one of 'MIXED' submissions must be refused */
+#define LONG 61              /* one of 'LONG' submissions is long */
 #define LONG_SIZE 40000
 
 struct submitter;
@@ -36,11 +37,11 @@ struct client {
     idt_t *h; /* NULL: not connected */
     idt_watcher_t *timer;
     bool lost;
-    uint64_t next;        /* number of a submission */
-    uint32_t outstanding; /* pending requests */
-    struct fifo again;    /* requests to repeat */
+    uint64_t next;        /* number of the next submission */
+    uint32_t outstanding; /* number of pending requests */
+    struct fifo again;    /* requests that must be sent again */
     enum { LAST_NOT_SENT, LAST_SENT, LAST_DONE } last;
-    uint8_t *fate; /* for each number in the record, while it is read: 1 unknown */
+    uint8_t *fate; /* for each number in the record, while the record is read: 1 unknown */
     uint64_t fate_size;
 };
 
@@ -80,7 +81,7 @@ static void format_tag (const struct request *r, char tag[TAG_SIZE])
     snprintf (tag, TAG_SIZE, "%s.%" PRIu32 ".%" PRIu64, r->c->s->name, r->c->index, r->number);
 }
 
-/* Requests that are too large are rare. */
+/* Return what is wrong with a submission. Requests that are too large are rare. */
 static enum job_fault fault_of (const struct request *r)
 {
     uint64_t turn = r->number / MIXED;
@@ -136,7 +137,9 @@ static void take_id (struct request *r, const char *tag, uint64_t id)
     free (r);
 }
 
-/* A request with an unknown fate is repeated if that is safe, and the last one until it has an id. */
+/* A request has failed. If it is unknown whether the job was stored, the request is repeated if that is safe. The last
+ * request is repeated until it has an id.
+ */
 static void take_error (struct request *r, const char *tag, int errnum)
 {
     struct submitter *s = r->c->s;
@@ -176,7 +179,7 @@ static void answered (idt_future_t *f, void *arg)
 
 /* --- submissions -------------------------------------------------------------------------------------------------- */
 
-/* Returns false if it could not be sent. */
+/* Send a request. Returns false if it could not be sent. */
 static bool send_request (struct request *r)
 {
     struct client *c = r->c;
@@ -208,7 +211,7 @@ static struct request *make_request (struct client *c, uint64_t number, bool las
     return r;
 }
 
-/* NULL if no request can be sent now. */
+/* Return the next request; NULL if no request can be sent now. */
 static struct request *next_request (struct client *c)
 {
     struct submitter *s = c->s;

@@ -5,10 +5,11 @@
  *
  *   echo.echo   {...}         returns the same object
  *   echo.ask    {"topic":s}   sends a request to that service, waits for the answer, and returns {"errnum":i}
- *   echo.hold                 answers ECANCELED when the module ends
+ *   echo.hold                 is answered with ECANCELED when the module ends
  *   echo.event  {"topic":s}   publishes that event
- *   echo.end    {"errnum":i}  ends the module: with an error, unless errnum is 0
- * With the argument "fail" it does not start.
+ *   echo.end    {"errnum":i}  ends the module: with this error, unless errnum is 0
+ *
+ * With the argument "fail" the module does not start.
  */
 #include <errno.h>
 #include <string.h>

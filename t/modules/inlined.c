@@ -4,10 +4,10 @@
 /* inlined.c - a module for tests that the broker hosts on its own reactor
  *
  *   inlined.echo  {...}  returns the same object
- *   inlined.hold         answers ECANCELED when the module ends
+ *   inlined.hold         is answered with ECANCELED when the module ends
  *
- * At its end it overwrites all of its data, so that a later message is detected. With the argument "fail" it does not
- * start.
+ * When the module ends, it overwrites all of its data, so that tests notice if a message arrives later. With the
+ * argument "fail" the module does not start.
  */
 #include <errno.h>
 #include <stdlib.h>

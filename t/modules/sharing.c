@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sharing.c - a module for tests, in a thread that several modules share. Loaded under any name:
+/* sharing.c - a module for tests, in a thread that several modules share. It may be loaded under any name:
  *
  *   NAME.echo  {...}       returns the same object
  *   NAME.thread            returns {"thread":i}, its thread
  *   NAME.work  {"path":s}  computes until that file exists
  *   NAME.later             answers from a timer
  *   NAME.attr  {"name":s}  returns {"value":s} of an attribute
- *   NAME.hold              answers ECANCELED when the module ends
+ *   NAME.hold              is answered with ECANCELED when the module ends
  *   NAME.end               ends the module
  *
- * With the argument "fail" it does not start; if the attribute sharing.start-at names a file, it starts only after that
- * exists.
+ * With the argument "fail" the module does not start. If the attribute sharing.start-at names a file, the module starts
+ * only after this file exists.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static void end_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_reactor_stop (idt_get_reactor (h));
 }
 
-/* Selects by the method, independent of the module's name. */
+/* Select the function by the method, because the module may have any name. */
 static void request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     static const struct {
@@ -157,7 +157,7 @@ static void fini (idt_t *h, void *ctx)
     idt_msg_unref (x->held);
     idt_msg_unref (x->later);
     idt_watcher_destroy (x->timer);
-    idt_attr_get (h, "sharing.known"); /* requests are allowed until the end */
+    idt_attr_get (h, "sharing.known"); /* a module may send requests until its end */
     free (x);
 }
 

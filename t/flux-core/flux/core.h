@@ -3,8 +3,9 @@
 
 /* core.h - a stand-in of the part of libflux-core that src/flux uses
  *
- * Written from Flux's manual pages, in section 3.  It is for tests alone: what is built for Flux is compiled, linked,
- * loaded and driven where no Flux is (standin.h, module_test.c), and is installed with the real one or not at all.
+ * It was written from section 3 of Flux's manual pages, and is only for tests. With it, the code for Flux can be
+ * compiled, linked, loaded and tested on hosts without Flux (standin.h, module_test.c). This file is never installed:
+ * the module for Flux is installed only if it was built with the real libflux-core.
  */
 #ifndef T_FLUX_CORE_H
 #define T_FLUX_CORE_H
@@ -35,10 +36,12 @@ struct flux_match {
 };
 #define FLUX_MATCH_ANY ((struct flux_match){ 0 })
 
-/* All that comes is for any match; NULL with errno EAGAIN, or ECONNRESET when the broker is gone. */
+/* Return the next message; 'match' is ignored. NULL with errno EAGAIN (there is no message), or ECONNRESET (the broker
+ * has ended).
+ */
 flux_msg_t *flux_recv (flux_t *h, struct flux_match match, int flags);
 int flux_send_new (flux_t *h, flux_msg_t **msg, int flags);
-/* It tells changes: is readable from when something comes until flux_pollevents () is asked. */
+/* The descriptor becomes readable when a message arrives, and stays readable until flux_pollevents () is called. */
 int flux_pollfd (flux_t *h);
 int flux_pollevents (flux_t *h);
 void *flux_aux_get (flux_t *h, const char *name);
@@ -66,6 +69,6 @@ int flux_msg_encode (const flux_msg_t *msg, void *buf, size_t size);
 flux_msg_t *flux_msg_decode (const void *buf, size_t size);
 void flux_msg_decref (const flux_msg_t *msg);
 int flux_msg_route_push (flux_msg_t *msg, const char *id);
-int flux_msg_route_delete_last (flux_msg_t *msg); /* that was pushed */
+int flux_msg_route_delete_last (flux_msg_t *msg); /* deletes the route that was pushed last */
 
 #endif /* T_FLUX_CORE_H */
