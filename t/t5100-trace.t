@@ -21,10 +21,16 @@ until_seen() { # FILE, pattern, command...
     shift 2
     wait_until "$file has $pattern" holds "{ $* ; } >/dev/null 2>&1; grep -q -- '$pattern' $file"
 }
+# The same, and then once more: the trace may have begun in the middle of the first exchange.
+until_whole() { # FILE, pattern, command...
+    until_seen "$@" && file=$1 pattern=$2 && seen=$(grep -c -- "$pattern" "$file") && shift 2 &&
+    { "$@" >/dev/null 2>&1 || :; } &&
+    wait_until "$file has $pattern once more" holds "test \$(grep -c -- '$pattern' $file) -gt $seen"
+}
 end() { kill $tracer && { wait $tracer || :; }; }
 
 test_expect_success 'a request is shown on arrival, on the way to its module, and on the way back' '
-    trace log 0 "fluid.ping" && until_seen log "to *client.*response fluid.ping" idtree ping -c 1 fluid && end &&
+    trace log 0 "fluid.ping" && until_whole log "to *client.*response fluid.ping" idtree ping -c 1 fluid && end &&
     grep -E "^[0-9:.]{15} from client [0-9a-f]{8}  *request  fluid.ping  [0-9]+ bytes$" log &&
     grep -E "to   module fluid  *request  fluid.ping" log && grep -E "from module fluid  *response fluid.ping" log
 '
@@ -53,7 +59,7 @@ test_expect_success 'an event that is sent to a client is shown' '
 '
 test_expect_success 'payloads are shown only with --full' '
     trace plain 0 "attr.get" && plain=$tracer && trace full 0 -F "attr.get" &&
-    until_seen full "error 2: No such" idtree getattr nosuch && kill $plain $tracer && { wait $plain $tracer || :; } &&
+    until_seen plain attr.get idtree getattr nosuch && until_whole full "error 2: No such" idtree getattr nosuch && kill $plain $tracer && { wait $plain $tracer || :; } &&
     grep "{\"name\": *\"nosuch\"}" full && ! grep nosuch plain
 '
 test_expect_success 'binary payloads are shown in hexadecimal' '

@@ -13,11 +13,17 @@ until_seen() { # FILE, pattern, command...
     shift 2
     wait_until "$file has $pattern" holds "{ $* ; } >/dev/null 2>&1; grep -qE -- '$pattern' $file"
 }
+# The same, and then once more: the trace may have begun in the middle of the first exchange.
+until_whole() { # FILE, pattern, command...
+    until_seen "$@" && file=$1 pattern=$2 && seen=$(grep -c -- "$pattern" "$file") && shift 2 &&
+    { "$@" >/dev/null 2>&1 || :; } &&
+    wait_until "$file has $pattern once more" holds "test \$(grep -c -- '$pattern' $file) -gt $seen"
+}
 end() { kill $tracer && { wait $tracer || :; }; }
 
 test_expect_success 'flux module trace shows the requests, responses and events of a module' '
     flux module trace fluid >log & tracer=$! &&
-    until_seen log "fluid tx < fluid.ping .* success" flux ping -c 1 fluid && end &&
+    until_whole log "fluid tx < fluid.ping .* success" flux ping -c 1 fluid && end &&
     grep -E "fluid rx > fluid.ping \[[0-9]+\]" log
 '
 test_expect_success 'flux module trace --full shows payloads and error messages' '
