@@ -3,8 +3,8 @@
 
 /* bench-broker.c - latency and throughput of ids from a running instance, and the time to start one
  *
- * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate,
- * so that rank 3 is an idle rank three hops away from the generator.
+ * If there is no instance, it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may
+ * generate. So rank 3 is an idle rank, three hops away from the generator.
  */
 #include "config.h"
 
@@ -26,19 +26,19 @@
 #define TURNS 10
 #define ROUNDS 1000 /* requests of a turn */
 #define WARMUP 1000
-#define HOPS 4          /* 0 to 3 */
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
+#define HOPS 4          /* numbers of hops: 0 to 3 */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
 #define BLOCK 1024
 #define OUTSTANDING 64
-#define CROWD 512 /* pending requests for one id */
+#define CROWD 512 /* pending requests, each for one id */
 #define CLIENTS_MAX 16
 #define CLIENT_REQUESTS 16 /* pending requests of each client */
 #define FLOOD_TURNS 6
-#define TURN_S 0.5 /* of a flood */
+#define TURN_S 0.5 /* length of a flood in seconds */
 #define START_TURNS 5
-#define WARMUP_S 0.3 /* until the pipeline is full */
+#define WARMUP_S 0.3 /* seconds at the beginning of a flood that do not count, because the pipeline is not full */
 #define START_TURNS 5
-#define LIMIT 1024000. /* ids a second that one generator can make */
+#define LIMIT 1024000. /* most ids a second that one generator can make */
 
 static void die (const char *what)
 {
@@ -46,7 +46,7 @@ static void die (const char *what)
     exit (1);
 }
 
-/* --- a bare UNIX socket echo through epoll: the minimum for any server --- */
+/* --- a bare UNIX socket echo through epoll, which no server can be faster than --- */
 
 static void *echo_main (void *arg)
 {
@@ -97,7 +97,7 @@ static idt_t *open_rank (const char *uri, int rank)
     return h;
 }
 
-/* The targets of the measurement: the echo server first, then a rank for each number of hops. */
+/* A target of the measurement: the echo server first, then a rank for each number of hops. */
 struct road {
     void (*once) (void *arg);
     void *arg;
@@ -153,14 +153,14 @@ static void measure_latency (const char *uri)
 /* --- floods: each answer is followed by a request --------------------------------------------------------------- */
 
 struct flood {
-    /* what */
-    const char *topic; /* NULL: ids, in blocks */
+    /* the requests of a flood */
+    const char *topic; /* NULL: requests for ids, in blocks */
     int block;
     int under_way; /* pending requests of each client */
 
-    /* so far */
+    /* the state of a flood */
     idt_reactor_t *reactor;
-    double start; /* of the part that counts */
+    double start; /* when the part that counts begins */
     uint64_t got;
     int outstanding;
 };
@@ -202,8 +202,8 @@ static void ask (struct client *c)
     fl->outstanding++;
 }
 
-/* Each turn starts new clients, because the scheduler may keep a good or bad placement of client and broker for their
- * whole life.
+/* Run one flood. Each turn starts new clients, because the scheduler may keep a good or bad placement of client and
+ * broker for as long as these live.
  */
 static double flood_once (struct flood fl, const char *uri, int rank, int clients)
 {
@@ -233,11 +233,13 @@ static void run_flood (const struct flood *fl, const char *uri, int rank, int cl
     }
 }
 
-/* The rate of bare sockets with the same number of pending messages: an upper limit for floods of requests. */
+/* Measure the rate of bare sockets with the same number of pending messages, which is an upper limit for floods of
+ * requests.
+ */
 static void flood_echo (int fd, int under_way, struct figures *f)
 {
     char buf[64 * MESSAGE_SIZE] = { 0 };
-    size_t left = 0; /* bytes that are pending */
+    size_t left = 0; /* bytes of pending messages */
 
     for (int turn = 0; turn < FLOOD_TURNS; turn++) {
         double start = now_s (), s;
@@ -295,7 +297,7 @@ static void measure_blocks (const char *uri, int rank)
     figures_fini (&f);
 }
 
-/* Requests for one id each; brokers combine simultaneous ones. */
+/* Measure requests for one id each. Brokers combine requests that arrive at the same time. */
 static void measure_requests (const char *uri, const char *name, const char *topic, const struct figures *bare)
 {
     struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD };
@@ -326,7 +328,7 @@ static void measure_all_requests (const char *uri)
     figures_fini (&bare);
 }
 
-/* Local clients of one broker with 16 pending requests each, all in one process. */
+/* Measure local clients of one broker, all in one process, with CLIENT_REQUESTS pending requests each. */
 static void measure_clients (const char *uri, int clients)
 {
     struct flood fl = { .block = 1, .under_way = CLIENT_REQUESTS };
@@ -356,7 +358,7 @@ static void start_once (void *arg)
         die (arg);
 }
 
-/* Beside as many processes that only end. */
+/* Measure the start of an instance. The limit is the time of as many processes that only start and end. */
 static void measure_start (const char *idtree, int size)
 {
     struct figures f = { 0 }, bare = { 0 };
@@ -396,7 +398,7 @@ static void measure_inside (const char *uri, const char *part)
         measure_clients (uri, n);
 }
 
-/* An argument selects a part: start, latency, blocks, requests, clients. */
+/* An argument selects one part: start, latency, blocks, requests, clients. */
 int main (int argc, char **argv)
 {
     const char *uri = getenv ("IDTREE_URI");

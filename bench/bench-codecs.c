@@ -3,8 +3,9 @@
 
 /* bench-codecs.c - the time to write, read and sort ids in each form, compared with a goal
  *
- * Nanoseconds for one id (base64: for one byte of data), in short windows. The limit is a goal for a machine at 3 GHz,
- * or half of the time of strtoull in this run. The ids are from an instance of some days and 16384 ranks.
+ * Times are nanoseconds for one id (base64: for one byte of data), measured in short windows. The limit is a goal for a
+ * machine at 3 GHz, or half of the time of strtoull in this run. The ids are those of an instance that is some days old
+ * and has 16,384 ranks.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,13 +20,13 @@
 #include "loops.h"
 #include "timing.h"
 
-#define IDS 500    /* in a round: short enough to run without interruption sometimes */
+#define IDS 500    /* ids of a round, which is so short that some rounds are not interrupted */
 #define ROUNDS 160 /* of a turn */
 #define TURNS 16
 #define SORTED 1000000
 #define SORT_TURNS 6
 #define SORT_GOAL_MS 40
-#define BYTES 300000 /* of base64 in a round */
+#define BYTES 300000 /* bytes of base64 in a round */
 #define BYTES_ROUNDS 12
 
 struct bed {
@@ -197,7 +198,7 @@ static void take_form (void *arg, int form)
     bed->form = form;
 }
 
-/* Write the texts that are read later, one by one or in lines. */
+/* Write the texts that the other loops read, one by one or in lines. */
 static void write_ids (void *arg, int form)
 {
     take_form (arg, form);
@@ -225,14 +226,14 @@ static void write_base64 (void *arg, int unused)
     base64_write (arg);
 }
 
-#define HALF -1 /* of the time of strtoull */
+#define HALF -1 /* the limit is half of the time of strtoull */
 
-/* Four rows for each form: write, read, and both for many ids; then the others. */
+/* Each form has four rows: write and read one id, write and read many ids. Then the other loops follow. */
 static const struct {
     const char *name;
     size_t (*work) (void *bed);
     void (*prepare) (void *bed, int form);
-    double limit_ns; /* 0: the reference for others */
+    double limit_ns; /* 0: the time of this loop is the limit of others */
 } others[] = {
     { "flax write", flax_write, NULL, 5 },
     { "flax read", flax_read, write_flax, 4 },
@@ -333,7 +334,7 @@ static void measure_loops (struct bed *bed)
 
 /* --- sorting --- */
 
-/* Makes the i-th id of a list. */
+/* fill_f makes an id from a time and random bits; sort_f sorts 'n' ids. */
 typedef void (*fill_f) (void *id, uint64_t ms, uint64_t bits);
 typedef void (*sort_f) (void *ids, size_t count);
 
@@ -370,7 +371,7 @@ static void uid_order (void *ids, size_t count)
     uid_sort (ids, count);
 }
 
-/* Milliseconds to sort SORTED ids of a day in random order. */
+/* Measure the milliseconds to sort SORTED ids of a day that are in random order. */
 static void sorting (const char *name, size_t size, fill_f fill, sort_f sort)
 {
     char *ids = malloc (SORTED * size);

@@ -7,8 +7,8 @@
  *   duo         two sessions in turns of 1,000 ids: a cluster each turn
  *   fragmented  eight sessions in turns of 16 ids: 62,504 clusters for 1,000,000 ids
  *
- * Nanoseconds for one id, compared with a call of an empty function, and microseconds for operations on a whole
- * document. Ids are used in random order.
+ * Times are nanoseconds for one id, compared with a call of an empty function, and microseconds for operations on a
+ * whole document. Ids are used in random order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 #include "timing.h"
 
 #define TURNS 8
-#define TURN_NS 1e6  /* least time of each measurement: short work is repeated */
-#define SAMPLE 20000 /* ids of the sample */
-#define PIECE 1000   /* ids of a round: short enough to run without interruption sometimes */
+#define TURN_NS 1e6  /* shortest time of a measurement: short work is repeated until it takes this long */
+#define SAMPLE 20000 /* number of ids in the sample */
+#define PIECE 1000   /* ids of a round, which is so short that some rounds are not interrupted */
 #define SESSIONS 8
-#define STORED_MIN 10000 /* bytes of a document whose stored form is measured */
+#define STORED_MIN 10000 /* the stored form is measured if it has at least this number of bytes */
 
 struct document {
     const char *name;
@@ -32,17 +32,17 @@ struct document {
     int turn; /* ids that a session makes before the next session does */
     int cluster_size;
     int64_t ids;
-    struct idcomp *c; /* from the view of its first session */
+    struct idcomp *c; /* the document as its first session sees it */
     char session[SESSIONS][IDCOMP_UUID_TEXT_MAX];
-    /* the sample, in several forms */
-    int64_t id[SAMPLE]; /* session space */
+    /* the ids of the sample, in several forms */
+    int64_t id[SAMPLE]; /* ids in session space */
     int64_t op[SAMPLE];
     struct idcomp_uuid uuid[SAMPLE];
     char text[SAMPLE][IDCOMP_UUID_TEXT_MAX];
     /* results */
     int64_t result[SAMPLE];
     struct idcomp_uuid uuid_result[SAMPLE];
-    /* stored form */
+    /* the stored form of the document */
     void *data, *copy;
     size_t size;
     char *base64;
@@ -54,7 +54,7 @@ __attribute__ ((noreturn)) static void die (const char *what)
     exit (EXIT_FAILURE);
 }
 
-/* Does the measured work with ids 'i' up to 'end' (exclusive) of the sample, or 'end - i' times; returns false on
+/* Do the measured work with the ids from 'i' to 'end' (exclusive) of the sample, or 'end - i' times. Returns false on
  * failure.
  */
 typedef bool (*work_f) (struct document *d, int i, int end);
@@ -70,8 +70,8 @@ static double time_round (work_f work, struct document *d, int i, int end, const
     return ns;
 }
 
-/* Work on the sample processes all of it in pieces. Each piece finds the same data in caches as without the timing of
- * the others.
+/* Measure a turn. If the work uses the sample, it processes the whole sample, piece by piece. So each piece finds the
+ * same data in the caches as if the other pieces were not timed.
  */
 static void take_turn_of (struct figures *f, work_f work, struct document *d, int n, double unit, const char *what)
 {
@@ -95,7 +95,7 @@ static struct line line_of (struct document *d, const char *what, char name[64])
     return (struct line){ .subject = "compressor", .name = name, .size = d->ids, .size_of = "ids" };
 }
 
-/* Nanoseconds for one of 'n' ids. */
+/* Measure the nanoseconds for one of 'n' ids. */
 static void report (struct document *d, const char *what, work_f work, int n)
 {
     struct figures f = { .warmup = 1 }, bare_f = { .warmup = 1 };
@@ -118,7 +118,7 @@ static void report (struct document *d, const char *what, work_f work, int n)
 
 static bool copy (struct document *d, int i, int end);
 
-/* Microseconds for a whole document, compared with a copy of its stored form. */
+/* Measure the microseconds for a whole document, compared with a copy of its stored form. */
 static void report_whole (struct document *d, const char *what, work_f work)
 {
     struct figures f = { .warmup = 1 }, bare_f = { .warmup = 1 };
@@ -156,7 +156,8 @@ static void session_name (int i, char text[IDCOMP_UUID_TEXT_MAX])
     idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_MAX);
 }
 
-/* The first session makes its ids; ranges of the others arrive. */
+/* Let a session make the ids of its turn. The first session makes them by itself; of the other sessions, ranges arrive.
+ */
 static void take_turn (struct document *d, int session, int64_t first)
 {
     struct idcomp_range range = {
@@ -200,7 +201,7 @@ static void take_sample (struct document *d)
         d->op[i] = x % d->ids;
         if (idcomp_to_session (d->c, d->op[i], NULL, &d->id[i]) < 0
             || idcomp_decompress (d->c, d->id[i], &d->uuid[i]) < 0)
-            continue; /* reserved for another session */
+            continue; /* this id is reserved for another session */
         idcomp_uuid_format (&d->uuid[i], d->text[i], sizeof (d->text[i]));
         i++;
     }
@@ -323,7 +324,7 @@ static bool load (struct document *d, int i, int end)
     return good;
 }
 
-/* All ids of a document that is not finalized are local. */
+/* If a document is not finalized, all of its ids are local. */
 static bool generate_local (struct document *d, int i, int end)
 {
     struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
@@ -366,7 +367,7 @@ static void report_memory (struct document *d)
     figures_fini (&f);
 }
 
-/* For some hundred bytes the time of a clock reading would dominate. */
+/* Measure the stored form, unless it is too short: then the time to read the clock would dominate. */
 static void measure_stored (struct document *d)
 {
     d->size = idcomp_save_size (d->c, IDCOMP_WITHOUT_LOCAL);

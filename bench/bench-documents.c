@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-documents.c - ids of one document from eight ranks: the rate at which they are made and final on all ranks
+/* bench-documents.c - ids of one document from eight ranks: the rate at which they are made and become final on all
+ * ranks
  *
- * Without an instance it runs itself under `idtree start` with eight brokers in a binary tree. Each rank has a client
- * with WINDOW pending requests of COUNT ids, or one with a compressor of its own. The clock stops when every rank has
- * finalized all ids of all ranks. For comparison: the rate of bare calls of the same module by the same clients, and
- * the numbers of messages up and events down, as counted by the module.
+ * If there is no instance, it runs itself under `idtree start` with eight brokers in a binary tree. Each rank has a
+ * client with WINDOW pending requests of COUNT ids, or a client with its own compressor. The clock stops when every
+ * rank has finalized all ids of all ranks. The results are compared with the rate of bare calls of the same module by
+ * the same clients. They also contain the numbers of messages up and events down, as the module counts them.
  */
 #include "config.h"
 
@@ -28,7 +29,7 @@
 #define WINDOW 4
 #define COUNT 100
 #define REQUESTS 10000 /* of each rank */
-#define RUNS 4         /* turns of floods */
+#define RUNS 4         /* turns of each flood */
 #define TURNS 10
 #define LATENCIES 200 /* requests of a turn */
 #define WARMUP 200
@@ -40,7 +41,7 @@ struct client {
     const char *document;
     double made; /* when the last id was made */
 
-    /* of a client with its own compressor */
+    /* members of a client with its own compressor */
     pthread_barrier_t *barrier;
     double start, end;
     json_int_t seq, clusters;
@@ -71,10 +72,10 @@ static void run_all (struct client *clients, void *(*run) (void *arg))
 /* --- what the services counted -------------------------------------------------------------------------------- */
 
 struct counters {
-    json_int_t batches;  /* stored and published */
-    json_int_t orders;   /* messages up, over all hops */
-    json_int_t elements; /* ranges in them */
-    json_int_t events;   /* down, at all ranks */
+    json_int_t batches;  /* batches that were stored and published */
+    json_int_t orders;   /* messages up, counted at each hop */
+    json_int_t elements; /* ranges in these messages */
+    json_int_t events;   /* events down, counted at each rank */
 };
 
 static struct counters count_at (struct client *c)
@@ -152,7 +153,7 @@ static void *flood_main (void *arg)
     return NULL;
 }
 
-/* When one more id is final, all earlier ids of the rank are final. */
+/* Make one more id final: then all earlier ids of the rank are final, too. */
 static void *settle_main (void *arg)
 {
     struct client *c = arg;
@@ -161,7 +162,7 @@ static void *settle_main (void *arg)
     return NULL;
 }
 
-/* Wait until all ranks have finalized as many ranges as the one with most. */
+/* Wait until each rank has finalized as many ranges as the rank that has finalized most. */
 static void await_equal (struct client *clients)
 {
     json_int_t newest = 0;
@@ -184,7 +185,7 @@ static void open_on (struct client *c, const char *document)
 
 /* --- compressors of the clients' own ------------------------------------------------------------------------------ */
 
-/* Make ids one by one while the reactor receives ordered ranges. */
+/* Make ids one by one, while the reactor receives ordered ranges. */
 static void make_own (struct client *c, idt_document_t *d)
 {
     int64_t id;
@@ -207,12 +208,12 @@ static void *own_main (void *arg)
 
     if (!d)
         die (c->document, error.text);
-    pthread_barrier_wait (c->barrier); /* all clients have opened the document */
+    pthread_barrier_wait (c->barrier); /* now all clients have opened the document */
     c->start = now_s ();
     make_own (c, d);
     if (idt_document_settle (d, -1) < 0)
         die ("idt_document_settle", idt_document_error (d));
-    pthread_barrier_wait (c->barrier); /* all ranges are ordered */
+    pthread_barrier_wait (c->barrier); /* now all ranges are ordered */
     if (idt_document_sync (d, -1) < 0)
         die ("idt_document_sync", idt_document_error (d));
     c->end = now_s ();
@@ -225,8 +226,8 @@ static void *own_main (void *arg)
 /* --- figures ------------------------------------------------------------------------------------------------------ */
 
 struct throughput {
-    double rate;  /* of ids that are final on all ranks */
-    double lag_s; /* from the last id made until all are final */
+    double rate;  /* rate of ids that became final on all ranks */
+    double lag_s; /* time from when the last id was made until all are final */
     json_int_t ranges, clusters;
     struct counters n;
 };
@@ -285,7 +286,7 @@ static struct throughput run_own (struct client *clients, const char *document)
     return t;
 }
 
-/* The number of ids that the clients could request if each request were a bare call. */
+/* Return how many ids the clients could request if each request were a bare call of the module. */
 static double run_pings (struct client *clients)
 {
     for (int i = 0; i < RANKS; i++)
@@ -295,7 +296,7 @@ static double run_pings (struct client *clients)
     return (double)RANKS * COUNT * REQUESTS / (now_s () - start);
 }
 
-/* The printed figures of one way to make ids. */
+/* The figures that are printed about one way to make ids. */
 struct report {
     struct figures rate, lag_ms, up, down;
 };
@@ -316,7 +317,7 @@ static void add_run (struct report *r, struct throughput t)
     take (&r->down, (double)t.n.events / batches / RANKS);
 }
 
-/* 'most': a limit, or 0. */
+/* Print a line. 'most' is a limit; 0: there is none. */
 static void print_plain (const char *what, const char *who, const char *unit, const struct figures *f, double most)
 {
     char name[64];
@@ -348,7 +349,7 @@ static void print_report (const char *who, struct report *r, const struct figure
     });
     print_plain ("from the last made to all final", who, "ms", &r->lag_ms, 0);
     print_plain ("messages up, a hop and batch", who, "messages", &r->up, 1);
-    if (figures_value (&r->down) > 0) /* clients receive the ranges themselves */
+    if (figures_value (&r->down) > 0) /* with their own compressors, the clients receive the ranges themselves */
         print_plain ("events down, a rank and batch", who, "messages", &r->down, 1);
     figures_fini (&r->rate);
     figures_fini (&r->lag_ms);
@@ -409,8 +410,8 @@ static idt_future_t *make_final (struct client *c)
     return generate (c, 1, true);
 }
 
-/* One rank alone, compared with bare calls of the module at this rank and at rank 0. While ids are made immediately,
- * others are announced, which is part of the measured time.
+/* Measure one rank alone, compared with bare calls of the module at this rank and at rank 0. The ids that a request
+ * returns are made immediately, but other ids are announced meanwhile, which is part of the measured time.
  */
 static void measure_latency (struct client *c)
 {

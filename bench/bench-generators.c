@@ -3,7 +3,8 @@
 
 /* bench-generators.c - the time to make an id: FLUID, sno, uid and flax, compared with a bare clock_gettime ()
  *
- * bench-codecs measures their text forms. A generator of sno cannot exceed its cap, however fast the code is.
+ * bench-codecs measures the text forms of these ids. A sno generator cannot exceed the cap of its format, however fast
+ * the code is.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -14,12 +15,12 @@
 #include "idtree/uid.h"
 #include "loops.h"
 
-#define IDS 500    /* in a round: short enough to run without interruption sometimes */
-#define ROUNDS 125 /* of a turn: the ids that a new sno generator can make below the cap of its first unit */
+#define IDS 500    /* ids of a round, which is so short that some rounds are not interrupted */
+#define ROUNDS 125 /* rounds of a turn: a new sno generator can make their ids below the cap of its first unit */
 #define TURNS 16
 #define CAP_UNITS 10
 #define CAP_ROUNDS 6
-#define CAP_NS (4e6 / 65536) /* the limit of the format: 65,536 ids in 4 ms */
+#define CAP_NS (4e6 / 65536) /* ns between two ids at the cap of the format: 65,536 ids in 4 ms */
 
 struct bed {
     struct sno_gen *sno_gen;
@@ -44,14 +45,14 @@ static size_t read_clock (void *arg)
     return done;
 }
 
-/* --- FLUID: the time that is handed in runs as fast as ids fill it --- */
+/* --- FLUID: the caller passes in the time, and advances it as fast as ids use it up --- */
 
 static void fluid_begin (struct bed *bed)
 {
     fluid_gen_init (&bed->fluid_gen, &(struct fluid_gen_config){ .generator = 1, .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
 }
 
-/* Like a broker: the clock is read for each request. */
+/* Read the clock for each request, like a broker. */
 static size_t fluid_make (void *arg)
 {
     struct bed *bed = arg;
@@ -102,7 +103,7 @@ static size_t fluid_reserve_holes (void *arg)
 
 /* --- sno, uid, flax --- */
 
-/* A new generator can use a whole unit, at any time. */
+/* Make a new generator, because it can use a whole unit at any time. */
 static void sno_renew (void *arg, int unused)
 {
     struct bed *bed = arg;
@@ -170,7 +171,7 @@ static const struct {
     size_t (*work) (void *bed);
     void (*prepare) (void *bed, int arg);
 } cases[] = {
-    { "clock_gettime", read_clock, NULL }, /* the limit for all others */
+    { "clock_gettime", read_clock, NULL }, /* the limit of all other loops */
     { "fluid", fluid_make, NULL },
     { "fluid without a clock", fluid_reserve, NULL },
     { "fluid without a clock, all granules", fluid_reserve_all, NULL },
@@ -194,7 +195,7 @@ static void measure_loops (struct bed *bed)
             .work = cases[i].work,
             .prepare = cases[i].prepare,
             .count = IDS,
-            .rounds = ROUNDS - ROUNDS / 10 - 1, /* the rounds of the warm-up are below the cap, too */
+            .rounds = ROUNDS - ROUNDS / 10 - 1, /* the rounds of the warm-up must be below the cap, too */
         };
     loops_run (loops, CASES, bed, TURNS);
     for (size_t i = 0; i < CASES; i++)
@@ -220,8 +221,8 @@ static double real_ns (void)
     return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
-/* Make all remaining ids of a unit, and the first one of the next unit. Returns when that unit began. A machine that is
- * too slow to use up a unit never reaches its end, so this stops after two units' worth of ids.
+/* Make all remaining ids of a unit, and the first id of the next unit. Returns when that next unit began. If the
+ * machine is too slow to use up a unit, this would never end, so it stops after the ids of two units.
  */
 static double start_unit (struct bed *bed)
 {
@@ -234,7 +235,7 @@ static double start_unit (struct bed *bed)
     return (double)sno_unix_ns (&bed->sno[0]);
 }
 
-/* From the start of a unit to an id made CAP_UNITS later. */
+/* Measure from the start of a unit until an id is made CAP_UNITS units later. */
 static void measure_cap (struct bed *bed)
 {
     struct figures f = { 0 };

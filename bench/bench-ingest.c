@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-ingest.c - the rate of durable jobs, and the latency of one, compared with the disk and SQLite
+/* bench-ingest.c - the rate of durable jobs, and the latency of one job, compared with the disk and SQLite
  *
- * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate,
- * so that rank 3 is an idle rank three hops away from it. The state is in a new folder of BENCH_DIR (default: the
- * build's). An argument selects one part: local, far.
+ * If there is no instance, it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may
+ * generate. So rank 3 is an idle rank, three hops away from rank 0. The state is in a new folder of BENCH_DIR (default:
+ * the build's folder). An argument selects one part: local, far.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -28,15 +28,15 @@
 
 #define JOB_SIZE 1024
 #define OUTSTANDING 2000
-#define TEXTS 512 /* different jobs */
+#define TEXTS 512 /* number of different jobs */
 #define TURNS 6
-#define TURN_S 0.5   /* of a flood */
-#define WARMUP_S 0.5 /* until the pipeline is full */
-#define SINGLES 150  /* of a turn, also for the disk */
+#define TURN_S 0.5   /* length of a flood in seconds */
+#define WARMUP_S 0.5 /* seconds at the beginning of a flood that do not count, because the pipeline is not full */
+#define SINGLES 150  /* single jobs of a turn; also writes of a turn to the disk */
 #define WARMUP 50
 #define SYNC_SIZE 8192
-#define ROWS 200   /* of a commit */
-#define COMMITS 30 /* of a turn */
+#define ROWS 200   /* rows that one commit stores */
+#define COMMITS 30 /* commits of a turn */
 #define PATH_SIZE 512
 
 static void die (const char *what)
@@ -47,7 +47,7 @@ static void die (const char *what)
 
 /* --- the machine's limits ----------------------------------------------------------------------------------------- */
 
-/* A file for writes and a bare database, in the folder of the state. */
+/* A file for bare writes and a database for bare commits, in the folder of the state. */
 struct disk {
     char sync_path[PATH_SIZE], sql_path[PATH_SIZE];
     int fd;
@@ -87,7 +87,7 @@ static void commit_rows (struct disk *disk)
     sql (disk->db, "COMMIT");
 }
 
-/* One turn: rows per second. */
+/* Measure one turn: rows per second. */
 static void time_commits (struct disk *disk, struct figures *f)
 {
     double start = now_s ();
@@ -124,7 +124,7 @@ static void disk_close (struct disk *disk)
 
 /* --- one after the other ------------------------------------------------------------------------------------------ */
 
-/* Most of a job's environment is the same for all jobs of its user. */
+/* Make a request. Most of the environment of a job is the same for all jobs of its user. */
 static char *make_request (uint32_t seed)
 {
     struct job_request r = { .tag = "bench", .userid = getuid (), .size = JOB_SIZE, .seed = seed };
@@ -196,7 +196,7 @@ static void measure_single (const char *uri, int hops, struct disk *disk)
 struct flood {
     idt_t *h;
     char *text[TEXTS];
-    double start; /* of the time that counts */
+    double start; /* when the part that counts begins */
     unsigned next;
     uint64_t jobs[TURNS];
     int outstanding;
@@ -240,7 +240,9 @@ static void run_flood (struct flood *fl)
         die ("reactor");
 }
 
-/* The bare database would disturb a flood, so half of its turns are before the flood and half after it. */
+/* Measure a flood of jobs. The bare database would disturb the flood, so half of the database's turns are before the
+ * flood and half are after it.
+ */
 static void measure_flood (const char *uri, int hops, struct disk *disk)
 {
     struct figures f = { .more = true }, bare = { .more = true };
@@ -281,7 +283,7 @@ static const char *idtree_path (void)
     return getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";
 }
 
-/* The output of the brokers goes to stderr, so that stdout has only results. */
+/* Run this program inside of an instance. The output of the brokers goes to stderr, so stdout has only results. */
 static int run_inside_of_instance (const char *self, const char *dir, const char *part)
 {
     const char *idtree = idtree_path ();

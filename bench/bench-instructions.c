@@ -4,9 +4,9 @@
 /* bench-instructions.c - small deterministic work for callgrind: generators, text forms, the compressor, and the path
  * of a request through a broker
  *
- * The work uses no clock, no random numbers, no threads and no sockets. scripts/check-instructions runs it. The first
- * line says how it was compiled, each other line is a name. callgrind collects only inside of counted (), and dumps its
- * counts at the end of each call, so the dumps are in the order of the names.
+ * The work uses no clock, no random numbers, no threads and no sockets. scripts/check-instructions runs this program.
+ * The first line of the output says how it was compiled; each other line is the name of a work. callgrind collects only
+ * inside of counted (), and dumps its counts when a call of it ends. So the dumps are in the order of the names.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void counts_must (int good, const char *what)
     }
 }
 
-/* The first run binds library functions and fills caches. */
+/* Each work runs twice, because the first run binds library functions and fills caches. */
 void counts_run (const struct count *counts, int n, void *bed)
 {
     for (int k = 0; k < n; k++) {

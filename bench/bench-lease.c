@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-lease.c - the effect of leases on a local request, which should not be measurable
+/* bench-lease.c - the effect of leases on a local request, which should be too small to measure
  *
- * Several instances run, each started inside the previous one, with different lengths of leases. The same process sends
- * requests to all of them in turn, so that other load of the machine affects all. Leases of an hour stand for no
- * leases.
+ * Several instances run, each started inside the one before, with leases of different lengths. The same process sends
+ * requests to all of them in turn, so that other load of the machine affects all of them. An instance with leases of an
+ * hour stands for one without leases.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 #include "line.h"
 
-#define ROUNDS 2000 /* requests in a row to one instance */
+#define ROUNDS 2000 /* requests that are sent to one instance in a row */
 #define TURNS 20
 #define WARMUP 500
 
@@ -79,7 +79,7 @@ static void measure (char **uris)
     }
 }
 
-/* Arguments: the URIs of the outer instances; the URI of the innermost one is in the environment. */
+/* The arguments are the URIs of the outer instances. The URI of the innermost instance is in the environment. */
 int main (int argc, char **argv)
 {
     const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";

@@ -5,9 +5,10 @@
  *
  *     bench-many [KIND [MODULES [SIZE...]]]
  *
- * KIND: of links inside of the process, as tbon.transport; "" for each. MODULES: as broker.modules; "" for none. For
- * each kind and size prints one JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for
- * each broker descriptors, private memory, and processor time while idle. Each run is a process of its own.
+ * KIND: the kind of links inside of the process, a value of tbon.transport; "" for each kind in turn. MODULES: a value
+ * of broker.modules; "" for no modules. For each kind and size it prints a line with a JSON object: the seconds until
+ * rank 0 sees all brokers, and until all have stopped; the descriptors and private memory of each broker, and its
+ * processor time while it is idle. Each run is a process of its own.
  */
 #include "config.h"
 
@@ -71,7 +72,7 @@ static void wait_for_all (idt_t *h)
 static int count_descriptors (void)
 {
     DIR *dir = opendir ("/proc/self/fd");
-    int n = -3; /* ".", "..", this */
+    int n = -3; /* do not count ".", ".." and this descriptor */
 
     must (dir != NULL, "/proc/self/fd");
     while (readdir (dir))
@@ -181,7 +182,7 @@ static bool run_apart (const char *kind, const char *modules, uint32_t size)
     return status == 0;
 }
 
-/* Raise the limit of open files: brokers need more than the usual soft limit. */
+/* Raise the soft limit of open files, because the brokers need more than it usually allows. */
 static void raise_files (void)
 {
     struct rlimit r;

@@ -3,8 +3,8 @@
 
 /* bench-msg.c - the time of message operations: in memory, on a stream socket, on a ZeroMQ socket
  *
- * Nanoseconds for one message, compared with the bare calls that move the same bytes (malloc, memcpy and free; write
- * and read; ZeroMQ frames). The message is a request with a topic, two routes and a payload.
+ * Times are nanoseconds for one message, compared with the bare calls that move the same bytes (malloc, memcpy and
+ * free; write and read; ZeroMQ frames). The message is a request with a topic, two routes and a payload.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,23 +19,23 @@
 
 #define ROUNDS 40 /* of a turn */
 #define TURNS 12
-#define BATCH 64 /* messages that cross a socket together */
+#define BATCH 64 /* messages that are written to a socket before they are read */
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000002"
 #define LIMIT ((size_t)64 << 20)
 
 struct bed;
 
-typedef int (*work_f) (struct bed *bed); /* returns the number of processed messages */
+typedef int (*work_f) (struct bed *bed); /* returns the number of messages that were processed */
 
-/* The data of the cases. */
+/* The data that the cases use. */
 struct bed {
-    work_f work; /* of the current case, and its repetitions in a round */
+    work_f work; /* of the present case; 'count': its repetitions in a round */
     int repeat;
     idt_msg_t *msg;
-    uint8_t *bytes; /* the message, encoded */
+    uint8_t *bytes; /* the encoded message */
     size_t size;
-    uint8_t *buf; /* space for a batch */
+    uint8_t *buf; /* space for a batch of messages */
     int fd[2];
     struct msg_stream *out;
     struct msg_stream *in;
@@ -148,7 +148,7 @@ static int stream_batch (struct bed *bed)
 
 /* --- ZeroMQ --------------------------------------------------------------------------------- */
 
-/* The same parts: two routes, delimiter, topic, payload, header. */
+/* Send a message with the same parts: two routes, delimiter, topic, payload, header. */
 static int bare_zmq (struct bed *bed)
 {
     size_t payload_size;
@@ -186,7 +186,7 @@ static const struct {
     work_f work;
     work_f bare;
     int repeat;
-    int messages; /* of one call */
+    int messages; /* messages of one call */
 } cases[] = {
     { "decode", decode, bare_copy, 400, 1 },
     { "encode", encode, bare_copy, 400, 1 },
@@ -217,7 +217,7 @@ static size_t repeat (void *arg)
     return done;
 }
 
-/* Measure each case and its bare calls in turn. */
+/* Measure each case and its bare calls, in turn. */
 static void measure (struct bed *bed, size_t payload_size)
 {
     struct loop loops[2 * CASES] = { 0 };

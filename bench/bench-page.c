@@ -3,9 +3,9 @@
 
 /* bench-page.c - ids without a message: made in the client's process, from the page that its broker shares
  *
- * Without an instance it runs itself under `idtree start`. One id is timed in windows that begin with a millisecond and
- * use a part of its ids, because a client that makes more than the format allows has to wait. Floods of many processes
- * measure the rate and the processor time with several processes.
+ * If there is no instance, it runs itself under `idtree start`. The time of one id is measured in windows that begin
+ * with a millisecond and use only a part of its ids. If a client made more ids than the format allows, it would have to
+ * wait. Floods of many processes measure the rate, and the processor time that several processes need.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -29,7 +29,7 @@
 
 #define TURNS 12
 #define ROUNDS 50  /* of a turn */
-#define WINDOW 960 /* ids of a round: all of one millisecond, which has 1,024 */
+#define WINDOW 960 /* ids of a round: most of a millisecond's 1,024 */
 #define WARMUP 20
 #define TIMEOUT_MS 5000
 #define PROCESSES 8
@@ -37,7 +37,7 @@
 #define FLOOD_TURNS 6
 #define TURN_S 0.25
 #define WARMUP_S 0.2
-#define LIMIT 1024000. /* ids a second that one generator can make */
+#define LIMIT 1024000. /* most ids a second that one generator can make */
 
 static void die (const char *what)
 {
@@ -68,7 +68,7 @@ static void make_64 (struct bed *bed)
         die ("idt_page_generate");
 }
 
-/* The minimum for one id: a clock reading and a compare-and-swap. */
+/* Do the least that an id needs: read a clock, and compare and swap. */
 static void bare (struct bed *bed)
 {
     uint64_t old = atomic_load (&bed->word);
@@ -86,7 +86,7 @@ static void await_millisecond (void)
         ;
 }
 
-/* 'n' ids are made in one call. */
+/* Measure a turn. One call of 'work' makes 'n' ids. */
 static void take_turn (struct figures *f, void (*work) (struct bed *bed), int n, struct bed *bed, int rounds)
 {
     for (int round = 0; round < rounds; round++) {
@@ -135,7 +135,7 @@ static void measure_one (const char *uri)
 
 /* --- processes together --- */
 
-/* Sums of one turn over all processes. */
+/* The sums over all processes in one turn. */
 struct tally {
     _Atomic uint64_t ids, cpu_ns;
 };
@@ -148,7 +148,9 @@ static double cpu_ns (void)
     return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
-/* If the page has no id at the moment, a client would send a message; this one tries again a millisecond later. */
+/* Make a block of ids. If the page has no id at the moment, try again a millisecond later. A client would send a
+ * message instead.
+ */
 static uint64_t make_block (idt_page_t *page, uint32_t n)
 {
     fluid_t ids[BLOCK];

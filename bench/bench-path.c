@@ -3,17 +3,17 @@
 
 /* bench-path.c - the time of a request on its path through the broker, compared with bare ZeroMQ and a bare socket
  *
- * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate:
- * rank 0 answers itself, rank 1 over one hop, rank 3 over three.
+ * If there is no instance, it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may
+ * generate: rank 0 answers itself, rank 1 over one hop, rank 3 over three hops.
  *
- * Latency: one id at a time. In the same turns: the echo of 64 bytes by another process, over a UNIX socket, and over a
- * DEALER and a ROUTER with CURVE, as between brokers.
+ * Latency: one id at a time. In the same turns, another process echoes 64 bytes: over a UNIX socket, and over a DEALER
+ * and a ROUTER with CURVE, as between brokers.
  *
- * Load: one client with a fixed number of pending requests for an id. Its frames are made in advance and its answers
- * are only counted, so that the broker dominates the measurement.
+ * Load: one client with a fixed number of pending requests, each for one id. The client's frames are made in advance,
+ * and its answers are only counted, so that the broker dominates the measurement.
  *
- * All of it runs on one processor. Between threads on two processors that sleep in between, the time to wake a
- * processor would dominate; it differs by a factor of three from one second to the next.
+ * All of this runs on one processor. If threads on two processors slept between messages, the time to wake a processor
+ * would dominate, which differs by a factor of three from one second to the next.
  */
 #include "config.h"
 
@@ -40,11 +40,11 @@
 
 #define TURNS 9
 #define WARMUP 150
-#define CALLS 1500      /* of a kind in a turn */
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
-#define UNDER_WAY 512   /* requests of the pipelining client */
-#define BATCH 64        /* that it writes in one call */
-#define LOAD_S 0.5      /* a turn */
+#define CALLS 1500      /* calls of each kind in a turn */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
+#define UNDER_WAY 512   /* pending requests of the client that causes the load */
+#define BATCH 64        /* requests that this client writes in one call */
+#define LOAD_S 0.5      /* seconds of load in a turn */
 #define FRAME_HEADER 8
 
 static void die (const char *what)
@@ -144,7 +144,7 @@ struct kind {
     void (*once) (void *arg);
     void *arg;
     int hops;
-    const struct kind *floor; /* the bare measurement for comparison; NULL: this is the bare one */
+    const struct kind *floor; /* the bare measurement to compare with; NULL: this is the bare one */
     const char *floor_name;
     struct figures figures;
 };
@@ -175,15 +175,15 @@ static void measure_latency (struct kind *kinds)
 
 /* --- load -------------------------------------------------------------------------------------------------------- */
 
-/* A client of frames: its frames are made once, only the matchtags change. */
+/* A client that writes frames itself: they are made once, and only their matchtags change. */
 struct piper {
     int fd;
     uint8_t out[BATCH][256];
-    size_t size;  /* of a frame */
-    uint32_t tag; /* of the last one */
-    size_t skip;  /* bytes of an answer that are still expected */
+    size_t size;  /* bytes of a frame */
+    uint32_t tag; /* matchtag of the last frame */
+    size_t skip;  /* bytes of an answer that are still to come */
     uint8_t in[1 << 18], head[FRAME_HEADER];
-    size_t have; /* of 'head' */
+    size_t have; /* bytes that are in 'head' */
 };
 
 static int open_raw (const char *uri)
@@ -234,7 +234,7 @@ static void write_batch (struct piper *p, int n)
     }
 }
 
-/* Count the answers in the received data. An error answer ends the program. */
+/* Count the answers in the received data. If an answer is an error, end the program. */
 static int count_answers (struct piper *p, size_t n)
 {
     int answers = 0;
@@ -288,7 +288,7 @@ struct load {
     const char *name, *topic;
     const void *payload;
     size_t size;
-    double aim; /* requests a second */
+    double aim; /* requests a second that the broker should reach */
     struct figures figures;
     struct piper piper;
 };
@@ -398,7 +398,7 @@ static void measure_all_latencies (const char *uri)
     unlink (curve.endpoint + strlen ("ipc://"));
 }
 
-/* Bind this process and all that it starts to one processor. */
+/* Bind this process, and all processes that it starts, to one processor. */
 static void stay_here (void)
 {
     cpu_set_t set;

@@ -24,8 +24,8 @@
 #define TURNS 8
 #define ROUNDS 500
 #define WARMUP 200
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
-#define UUIDD_TIME 2    /* uuidd's request for one time-based UUID */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
+#define UUIDD_TIME 2    /* uuidd's request code for one time-based UUID */
 #define UUID_SIZE 16
 #define ROADS_MAX 6
 
@@ -73,7 +73,9 @@ static void ping_once (void *arg)
     idt_future_destroy (f);
 }
 
-/* uuidd accepts one request per connection: a byte. The answer is its length in four bytes, and the UUID. */
+/* Request a UUID of uuidd, which accepts one request per connection. The request is a byte. The answer is its own
+ * length in four bytes, and the UUID.
+ */
 static void uuidd_once (void *arg)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -4,7 +4,8 @@
 /* bench-prefetch.c - prefetched ids on an idle rank three hops away from its generator, compared with requests and a
  * clock
  *
- * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate.
+ * If there is no instance, it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may
+ * generate.
  */
 #include "config.h"
 
@@ -23,9 +24,9 @@
 #define AGE_MS 1000
 #define MOST 64 /* ids of a call */
 #define SELDOM_ROUNDS 200
-#define SELDOM_US 200 /* between single calls */
+#define SELDOM_US 200 /* us between two single calls */
 #define OFTEN_ROUNDS 1000
-#define FILLS 4 /* of a block, in a round that measures processor time */
+#define FILLS 4 /* how often a round that measures processor time fills a block */
 
 static void die (const char *what)
 {
@@ -146,7 +147,7 @@ static void measure_often (const char *uri)
     idt_close (h);
 }
 
-/* --- processor time of an id, with its share of asking for it ------------------------------- */
+/* --- processor time of an id, including its share of the requests ----------- */
 
 static double processor_ns (void)
 {
@@ -166,7 +167,7 @@ static void measure_processor (const char *uri, uint32_t ahead, uint32_t n, cons
         double start = processor_ns ();
         for (uint32_t i = 0; i < calls; i++)
             generate (h, n);
-        if (turn < 0) /* a turn to find the number of calls */
+        if (turn < 0) /* this turn only finds the number of calls */
             continue;
         figures_add (&f, (processor_ns () - start) / (calls * n));
         figures_end_turn (&f);

@@ -3,19 +3,20 @@
 
 /* bench-pressure.c - the latency of a modest client beside greedy, lying and deaf clients
  *
- * Without an instance it runs itself under `idtree start` in a chain of three brokers of which only rank 0 may
- * generate. A modest client, a process of its own, requests one id every 2 ms, at rank 0 (which makes it) and at rank 1
- * (which only forwards); first without other load, then beside attackers at the same broker, each a process of its own.
+ * If there is no instance, it runs itself under `idtree start` in a chain of three brokers of which only rank 0 may
+ * generate. A modest client, which is a process of its own, requests one id every 2 ms: at rank 0, which makes the id,
+ * and at rank 1, which only forwards the request. It does so first without other load, then beside attackers at the
+ * same broker, each of which is a process of its own.
  *
- * Each phase reports the p99 of the modest client, and the peak memory of each broker. Requirements apply to
- * "together": one greedy, one lying and one deaf client at a time, and to "traces": a guest with 16 connections and 32
- * traced requests on each. The p99 must be at most 5 times the quiet one of this run, memory must be below 256 MiB, and
- * no other client may lose its connection.
+ * Each phase reports the p99 of the modest client, and the peak memory of each broker. Two phases have requirements:
+ * "together" has one greedy, one lying and one deaf client at a time, and "traces" has a guest with 16 connections and
+ * 32 traced requests on each. In these phases the p99 must be at most 5 times the quiet p99 of this run, memory must be
+ * below 256 MiB, and no other client may lose its connection.
  *
- * The machine adds to the latency of a client: if more processes than processors want to run, each waits for the
- * scheduler. So attackers use only the processor time that others leave (SCHED_IDLE), as if they had their own
- * processors. In addition, in each phase a client of a bare UNIX echo server sends as often as the modest one. If its
- * p99 rises above its quiet p99, the limit is raised by the same factor.
+ * The machine adds to the latency of a client: if more processes want to run than there are processors, each waits for
+ * the scheduler. So attackers use only the processor time that others leave (SCHED_IDLE), as if they had their own
+ * processors. In addition, a client of a bare UNIX echo server sends as often as the modest client in each phase. If
+ * the p99 of the echo rises above its quiet p99, the limit is raised by the same factor.
  */
 #include "config.h"
 
@@ -41,15 +42,15 @@
 
 #define SAMPLES 1000
 #define PERIOD_US 2000
-#define SETTLE_US 300000 /* until attackers run at full speed */
+#define SETTLE_US 300000 /* us until attackers run at full speed */
 #define RANKS 3
 #define MAX_RATIO 5.
 #define MAX_MIB 256.
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
 #define MAX_ATTACKERS 3
-#define GUEST 65534 /* a user id other than the owner's */
+#define GUEST 65534 /* any user id that is not the owner's */
 
-static const char *base; /* the instance's URI without the rank */
+static const char *base; /* the URI of the instance, without the rank at its end */
 
 static void die (const char *what, const char *why)
 {
@@ -83,7 +84,7 @@ static idt_t *open_rank (int rank)
 
 /* --- processes ---------------------------------------------------------------------------------- */
 
-/* The child is killed when the program ends. */
+/* Start a child that runs 'run'. It is killed when this program ends. */
 static pid_t start (void (*run) (int arg), int arg)
 {
     pid_t pid;
@@ -105,7 +106,7 @@ static void stop (pid_t pid)
     waitpid (pid, NULL, 0);
 }
 
-/* Attackers get only the processor time that other processes leave. */
+/* Start an attacker, which gets only the processor time that other processes leave. */
 static pid_t start_attacker (void (*run) (int arg), int arg)
 {
     struct sched_param none = { 0 };
@@ -120,11 +121,11 @@ static pid_t start_attacker (void (*run) (int arg), int arg)
 
 struct flood {
     const char *topic;
-    const void *payload; /* a string, or of 'size' bytes */
+    const void *payload; /* a text; with 'size': that number of bytes */
     size_t size;
     uint32_t nodeid;
-    int under_way, max; /* pending requests: each answer is followed by another request */
-    bool guest;         /* sent as a guest */
+    int under_way, max; /* pending requests; after each answer another request is sent, up to 'max' */
+    bool guest;         /* requests are sent as those of a guest */
 };
 
 static void flood_answer (idt_future_t *f, void *arg)
@@ -156,7 +157,7 @@ static idt_future_t *flood_ask (idt_t *h, const struct flood *fl)
                         : idt_rpc (h, fl->topic, fl->payload, fl->nodeid, 0);
 }
 
-/* Send as many requests as the handle accepts, up to 'max'. */
+/* Send as many requests as the handle accepts, until 'max' are pending. */
 static void flood_send (idt_t *h, struct flood *fl)
 {
     while (fl->under_way < fl->max) {
@@ -187,7 +188,7 @@ static void flood (int rank, struct flood fl, int connections)
     }
 }
 
-static const uint8_t many[12] = { 0, 1, 0, 0 }; /* fluid.block: 65,536 ids, without a lower bound */
+static const uint8_t many[12] = { 0, 1, 0, 0 }; /* a request of fluid.block for 65,536 ids without a lower bound */
 
 static void greedy (int rank)
 {
@@ -214,8 +215,8 @@ static void flax (int rank)
     flood (rank, (struct flood){ "flax.generate", "{\"count\":65536}", 0, IDT_NODEID_ANY, 0, 10, false }, 30);
 }
 
-/* A guest with many connections: if run by root the process changes to the guest, otherwise its messages carry the
- * guest's id.
+/* Run a guest with many connections. If root runs this program, the process changes to the guest's user id; otherwise
+ * its messages contain the guest's user id.
  */
 static void tracer (int rank)
 {
@@ -223,7 +224,7 @@ static void tracer (int rank)
 
     if (geteuid () == 0 && (setgid (GUEST) < 0 || setuid (GUEST) < 0))
         die ("setuid", strerror (errno));
-    prctl (PR_SET_PDEATHSIG, SIGKILL); /* changing the user cleared it */
+    prctl (PR_SET_PDEATHSIG, SIGKILL); /* changing the user has cleared this setting */
     flood (rank, fl, 16);
 }
 
@@ -246,7 +247,7 @@ static int send_forged (idt_t *h, const char *topic, const void *data, size_t si
     return rc;
 }
 
-/* Connect, send bytes that are not a message, and disconnect. */
+/* Connect, send bytes that are not a message, and disconnect, repeatedly. */
 static void babble (int rank)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -264,7 +265,9 @@ static void babble (int rank)
         close (fd);
 }
 
-/* Requests that only brokers may send, and ids above one of 30 years ahead; from all ranks, with all roles. */
+/* Send requests that only brokers may send, and requests for ids above one of 30 years ahead: from all ranks, with all
+ * roles.
+ */
 static bool lie (idt_t *h, unsigned turn)
 {
     static const uint32_t nodes[] = { IDT_NODEID_ANY, 0, 1, 2, 7 };
@@ -286,7 +289,7 @@ static void liar (int rank)
     idt_t *h = open_rank (rank);
 
     for (unsigned turn = 0;; turn++) {
-        if (!lie (h, turn) && errno != ENOBUFS) { /* the broker may have disconnected it */
+        if (!lie (h, turn) && errno != ENOBUFS) { /* the broker may have disconnected this client */
             idt_close (h);
             h = open_rank (rank);
         }
@@ -298,7 +301,7 @@ static void liar (int rank)
     }
 }
 
-/* Request ids and larger answers, and read nothing: write from the handle until the socket accepts no further bytes. */
+/* Request ids and larger answers, and read nothing: the handle writes until the socket accepts no further bytes. */
 static void deaf (int rank)
 {
     static const char flaxes[] = "{\"count\":10000}";
@@ -325,9 +328,9 @@ struct times {
     double us[SAMPLES];
 };
 
-static int report; /* the modest client's process writes its times to it */
+static int report; /* descriptor to which the modest client's process writes its times */
 
-/* Send a request each PERIOD_US, or as soon as the previous answer has arrived. */
+/* Send a request each PERIOD_US, or later if the answer to the previous request has not arrived by then. */
 static void measure (void (*once) (void *arg), void *arg)
 {
     static struct times t;
@@ -397,7 +400,7 @@ static int compare (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A running modest client; its results arrive through a pipe. */
+/* A modest client that runs. Its results arrive through a pipe. */
 struct run {
     pid_t pid;
     int fd;
@@ -415,7 +418,7 @@ static void begin_run (struct run *r, void (*run) (int arg), int arg)
     close (fds[1]);
 }
 
-/* Wait for its end and return its times, sorted. */
+/* Wait until the client has ended, and return its times, sorted. */
 static void end_run (struct run *r, struct times *t)
 {
     size_t done = 0;
@@ -435,7 +438,7 @@ static double p99 (const struct times *t)
     return t->us[SAMPLES * 99 / 100];
 }
 
-/* The modest client at a rank, and the client of the echo server at the same time. */
+/* The results of a modest client at a rank, and of the client of the echo server at the same time. */
 struct pair {
     struct times ids;
     struct times echo;
@@ -456,7 +459,7 @@ static void run_pair (int rank, struct pair *p)
 static const struct phase {
     const char *name;
     void (*attackers[MAX_ATTACKERS]) (int rank);
-    bool must; /* MAX_RATIO is required */
+    bool must; /* whether MAX_RATIO is a requirement */
 } phases[] = {
     { "greedy", { greedy }, false },
     { "pings-same-rank", { pings_here }, false },
@@ -470,7 +473,7 @@ static const struct phase {
 };
 #define PHASES (sizeof (phases) / sizeof (phases[0]))
 
-/* Print the p99 of 't', with 'limit_us' if that is a limit. */
+/* Print the p99 of 't', together with 'limit_us' if that is a limit. */
 static void print (const char *name, int rank, const struct times *t, double limit_us)
 {
     struct figures f = { .of = FIGURES_P99 };
@@ -491,7 +494,9 @@ static void print (const char *name, int rank, const struct times *t, double lim
     figures_fini (&f);
 }
 
-/* The limit for a modest client, raised as far as the machine slowed down the client of the bare echo. */
+/* Return the limit for a modest client. If the machine slowed down the client of the bare echo, the limit is raised by
+ * the same factor.
+ */
 static double limit_us (const struct pair *p, const struct pair *quiet)
 {
     double floor = p99 (&p->echo) / p99 (&quiet->echo);
@@ -499,7 +504,7 @@ static double limit_us (const struct pair *p, const struct pair *quiet)
     return MAX_RATIO * p99 (&quiet->ids) * (floor > 1 ? floor : 1);
 }
 
-/* Returns whether the failure is tolerated. */
+/* Report a requirement that was not met. Returns whether that is tolerated. */
 static bool miss (const struct phase *p, int rank, const char *what)
 {
     if (p->must)
@@ -507,7 +512,7 @@ static bool miss (const struct phase *p, int rank, const char *what)
     return !p->must;
 }
 
-/* Returns whether all requirements are met. */
+/* Run a phase. Returns whether all of its requirements were met. */
 static bool run_phase (const struct phase *p, int rank, const struct pair *quiet)
 {
     static struct pair times;
@@ -526,7 +531,8 @@ static bool run_phase (const struct phase *p, int rank, const struct pair *quiet
     return p99 (&times.ids) <= limit || miss (p, rank, "is above its limit");
 }
 
-/* The larger p99 of two runs would make the other phases look better, so the smaller one counts. */
+/* Run the quiet phase twice, and use the smaller p99, because the larger one would make the other phases look better.
+ */
 static void run_quiet (int rank, struct pair *quiet)
 {
     static struct pair again;
@@ -549,7 +555,7 @@ static void proc_path (char path[256], idt_t *h, const char *name)
     snprintf (path, 256, "/proc/%s/%s", pid ? pid : "none", name);
 }
 
-/* Reset the peak of memory. */
+/* Reset the peak of a broker's memory. */
 static void forget_peak (idt_t *h)
 {
     char path[256];
@@ -625,7 +631,7 @@ static bool run_all (const char *only)
     return good;
 }
 
-/* Without arguments: all phases. With the name of a phase: that one. */
+/* Without an argument, run all phases. An argument is the name of the only phase to run. */
 int main (int argc, char **argv)
 {
     const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-reattach.c - how long ranks have no service when the router above them is killed, and when it is back
+/* bench-reattach.c - how long ranks have no service when the router above them is killed, and when it runs again
  *
- * Without an instance it runs itself under `idtree start`, in a tree of three levels: rank 0, four routers, four ranks
- * below each. One thread per rank requests ids continuously; rank 1 is killed and started again. Some of the ranks
- * below it hold a lease and need nothing else. The others are idle, and must attach to rank 0 first.
+ * If there is no instance, it runs itself under `idtree start`, in a tree of three levels: rank 0, four routers, and
+ * four ranks below each router. One thread per rank requests ids continuously. Rank 1 is killed and started again. Some
+ * of the ranks below it hold a lease, and need nothing else. The others are idle, and must first attach to rank 0.
  */
 #include "config.h"
 
@@ -27,12 +27,12 @@
 #define SIZE 21
 #define KARY 4
 #define ROUTER 1
-#define FIRST (KARY * ROUTER + 1) /* the ranks below it */
+#define FIRST (KARY * ROUTER + 1) /* the first of the ranks below the router */
 #define LAST (KARY * ROUTER + KARY)
-#define GENERATORS "7" /* the first two of the ranks below own one */
+#define GENERATORS "7" /* of the ranks below the router, the first two own a generator */
 #define ROUNDS 10
 #define COUNT 16      /* ids of a request */
-#define PAUSE_US 2000 /* between an answer and the next request, to avoid an overload */
+#define PAUSE_US 2000 /* us between an answer and the next request, so that the machine is not overloaded */
 #define WATCH_US 3000000
 
 struct load {
@@ -40,8 +40,8 @@ struct load {
     pthread_t thread;
     idt_t *h;
     _Atomic bool *stop;
-    _Atomic uint64_t answered_us; /* time of the last answer with ids */
-    _Atomic uint64_t longest_us;  /* longest time between two answers with ids since it was cleared */
+    _Atomic uint64_t answered_us; /* when the last answer with ids arrived */
+    _Atomic uint64_t longest_us;  /* longest time between two answers with ids, since this was set to 0 */
     _Atomic uint64_t errors;
 };
 
@@ -103,7 +103,7 @@ static void clear (struct load *loads)
     }
 }
 
-/* Includes the interval that has not ended. */
+/* Return the longest time without ids, including the time since the last answer. */
 static uint64_t longest (const struct load *l)
 {
     uint64_t gap = now_us () - atomic_load (&l->answered_us), longest_us = atomic_load (&l->longest_us);
@@ -129,7 +129,9 @@ static void call (const char *idtree, const char *verb)
         die (command);
 }
 
-/* Do 'verb' to the router, then print how long each rank had no ids, and add that to 'worst' by kind. */
+/* Do 'verb' to the router, then print how long each rank had no ids. 'worst' gets the longest time of each kind of
+ * rank.
+ */
 static void measure (const char *idtree, const char *verb, struct load *loads, uint64_t worst[3])
 {
     clear (loads);
@@ -162,7 +164,7 @@ static void inside (const char *idtree, const char *uri)
     uint64_t killed[3] = { 0 }, back[3] = { 0 };
     _Atomic bool stop = false;
 
-    for (uint32_t r = 0; r < SIZE; r++) /* clients of the router itself would have to reconnect */
+    for (uint32_t r = 0; r < SIZE; r++) /* clients of the router itself would have to reconnect, so it has none */
         if (r != ROUTER)
             start_load (&loads[r], uri, r, &stop);
     pause_us (WATCH_US);

@@ -6,10 +6,10 @@
  *   idtree start -s 64 -- bench-scale RATE SECONDS [RANK...]
  *   bench-scale wants
  *
- * Requests one id at a time from each of the ranks (default: all), RATE times a second each, at random times. Each rank
- * must have a socket of its own (idtree start --local-sockets): the load of a process that hosts many ranks cannot be
- * divided by rank or level. Prints the same lines as fluid-scale (src/sim/scale), for scripts/scale-measure and
- * scripts/scale-compare. With 'wants': the time of a lease message, and of each want in it.
+ * Sends requests for one id to each of the ranks (default: all), RATE times a second each, at random times. Each rank
+ * must have a socket of its own (idtree start --local-sockets), because the load of a process that hosts many ranks
+ * cannot be divided by rank or level. Prints the same lines as fluid-scale (src/sim/scale), for scripts/scale-measure
+ * and scripts/scale-compare. With 'wants' it measures the time of a lease message, and of each want in it.
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@
 #define WARM_UP_S 1.
 
 struct cpu {
-    double main_s, io_s; /* of a broker: its first thread, and all others */
+    double main_s, io_s; /* processor time of a broker: main_s of its first thread, io_s of all other threads */
 };
 
 struct process {
@@ -48,7 +48,7 @@ struct rank {
     struct load *load;
     idt_t *h;
     uint32_t level;
-    bool idle; /* it makes no ids */
+    bool idle; /* the rank makes no ids */
     uint32_t process;
 };
 
@@ -58,7 +58,7 @@ struct load {
     uint32_t size;
     struct process *process;
     uint32_t nprocesses;
-    uint32_t *asked; /* ranks that get requests */
+    uint32_t *asked; /* the ranks that get requests */
     uint32_t naskers;
     double rate;
     double next_s, begin_s, end_s;
@@ -90,7 +90,7 @@ static double thread_s (long pid, const char *tid)
     snprintf (path, sizeof (path), "/proc/%ld/task/%.20s/schedstat", pid, tid);
     FILE *f = fopen (path, "r");
     if (!f || fscanf (f, "%llu", &ns) != 1)
-        ns = 0; /* it has ended */
+        ns = 0; /* the thread has ended */
     if (f)
         fclose (f);
     return (double)ns / 1e9;
@@ -283,7 +283,9 @@ static long generators (idt_t *h)
     return s ? atol (s) : 16368;
 }
 
-/* The index of a process. The search begins at the last ones, because neighbours are together. */
+/* Return the index of a process. The search begins with the processes that were added last, because the ranks of a
+ * process are neighbours.
+ */
 static uint32_t find_process (struct load *l, long pid)
 {
     uint32_t i = l->nprocesses;
@@ -424,7 +426,7 @@ static void report (struct load *l)
 #define MANY 1000
 #define TURNS 200
 
-/* Seconds to write and read a request with 'n' wants. */
+/* Return the seconds to write and read a request with 'n' wants. */
 static double lease_s (size_t n)
 {
     static struct lease_want want[MANY + 1];

@@ -3,9 +3,9 @@
 
 /* bench-share.c - the latency of a request at a borrower rank, three hops below the owner rank
  *
- * A chain of four brokers, of which only rank 0 owns a generator. The same process sends requests to rank 0 and rank 3
- * in turn: first while rank 3 forwards, then while it borrows, which it does after some time of requests
- * (fluid.share=auto).
+ * It runs a chain of four brokers, of which only rank 0 owns a generator. The same process sends requests to rank 0 and
+ * rank 3 in turn. At first rank 3 forwards. After it had requests for some time, it borrows (fluid.share=auto), and is
+ * measured again.
  */
 #include "config.h"
 
@@ -19,10 +19,10 @@
 
 #include "line.h"
 
-#define ROUNDS 1000 /* requests in a row to one rank */
+#define ROUNDS 1000 /* requests that are sent to one rank in a row */
 #define TURNS 12
 #define WARMUP 200
-#define MAX_TURNS 20000 /* of 10 requests, until rank 3 borrows */
+#define MAX_TURNS 20000 /* most turns of 10 requests until rank 3 must borrow */
 
 static const char *const shares[] = { "off", "auto" };
 
@@ -100,7 +100,7 @@ static int start (const char *self, const char *share)
     return system (command);
 }
 
-/* Inside of an instance: "auto" or "off"; otherwise no argument. */
+/* Inside of an instance the argument is "auto" or "off". Otherwise there is no argument. */
 int main (int argc, char **argv)
 {
     int failed = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-start.c - the time of an id for a shell: from a program that starts for it, or from a coprocess
+/* bench-start.c - the time of an id for a shell: from a program that is started for it, or from a coprocess
  *
- * For comparison: a program that does nothing, and cat as a coprocess. Without an instance it runs itself under `idtree
- * start`, so that there is a broker. IDTREE names an installed idtree; in the build tree it runs the programs that
- * libtool's scripts would run.
+ * For comparison it measures a program that does nothing, and cat as a coprocess. If there is no broker, it runs itself
+ * under `idtree start`. IDTREE names an installed idtree. In the build tree it runs the programs that libtool's scripts
+ * would run.
  */
 #include "config.h"
 
@@ -21,8 +21,8 @@
 #include "line.h"
 
 #define TURNS 5
-#define STARTS 80 /* of a turn */
-#define ASKS 2000 /* of a turn */
+#define STARTS 80 /* programs that are started in a turn */
+#define ASKS 2000 /* requests of a turn */
 #define LINE_MAX_READ 256
 
 extern char **environ;
@@ -37,11 +37,11 @@ static void die (const char *what, int errnum)
 
 struct start {
     const char *name;
-    const char *argv[8]; /* the first is the program's path */
+    const char *argv[8]; /* the first one is the path of the program */
     struct figures figures;
 };
 
-/* Run a command and discard its output. */
+/* Run a command once, and discard its output. */
 static void run_once (void *arg)
 {
     const struct start *s = arg;
@@ -91,7 +91,7 @@ static void measure_starts (const char *idtree)
 /* --- coprocesses ------------------------------------------------------------------------------------- */
 
 struct coprocess {
-    FILE *in, *out; /* its */
+    FILE *in, *out; /* pipes from and to the coprocess */
     struct figures figures;
 };
 
@@ -160,7 +160,7 @@ static void measure_coprocesses (const char *idtree)
 
 /* --- all ----------------------------------------------------------------------------------------------- */
 
-/* For a program in the build tree the loader's path includes libtool's library. */
+/* Return the path of a program. In the build tree, the loader's path must contain the folder of libtool's library. */
 static const char *find_program (const char *installed)
 {
     const char *old = getenv ("LD_LIBRARY_PATH");

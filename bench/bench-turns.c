@@ -3,9 +3,9 @@
 
 /* bench-turns.c - how long one client occupies a broker's reactor: all other clients wait for that time
  *
- * Two brokers run in a thread of this process, and a client sends expensive messages to them. The result is the
- * processor time of the reactor's thread between two calls of epoll_wait (), which this program replaces; the longest
- * of a turn counts.
+ * Two brokers run in a thread of this process, and a client sends expensive messages to them. A result is the processor
+ * time of the reactor's thread between two calls of epoll_wait (), which this program replaces. The longest of a turn
+ * counts.
  */
 #include "config.h"
 
@@ -48,7 +48,7 @@ static void must (bool good, const char *what)
 static __thread bool measured;
 static __thread double since_us;
 static float turns[MAX_TURNS];
-static size_t nturns; /* atomic */
+static size_t nturns; /* changed atomically */
 
 static double cpu_us (void)
 {
@@ -58,7 +58,7 @@ static double cpu_us (void)
     return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec * 1e-3;
 }
 
-/* Replaces the function of the C library. */
+/* Replace the function of the C library. */
 int epoll_wait (int fd, struct epoll_event *events, int max, int timeout)
 {
     if (measured && since_us > 0. && nturns < MAX_TURNS) {
@@ -141,9 +141,9 @@ static void run_stop (struct run *run)
 
 struct attack {
     const char *name, *topic;
-    size_t size; /* of the payload */
-    int rank;    /* that must answer */
-    char fill;   /* content: an object with a string of this character; '[': with an array of empty arrays */
+    size_t size; /* bytes of the payload */
+    int rank;    /* the rank that must answer */
+    char fill;   /* of an object with one string; '[': an object with empty arrays */
     struct figures figures;
 };
 
@@ -153,7 +153,7 @@ static char *make_payload (const struct attack *a, size_t *size)
     size_t n;
 
     must (p != NULL, "malloc");
-    if (a->fill == '[') { /* as many small values as fit */
+    if (a->fill == '[') { /* as many small values as the size allows */
         n = (size_t)sprintf (p, "{\"a\":[");
         while (n < a->size)
             n += (size_t)sprintf (p + n, "[],");
@@ -213,7 +213,7 @@ static void *read_main (void *arg)
     return NULL;
 }
 
-/* The longest turn since 'first', in microseconds. */
+/* Return the longest turn since turn 'first', in microseconds. */
 static double longest (size_t first)
 {
     size_t n = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE);
@@ -224,7 +224,7 @@ static double longest (size_t first)
     return us;
 }
 
-/* Returns the longest turn during the attack. */
+/* Send an attack. Returns the longest turn of the broker meanwhile, in microseconds. */
 static double attack (const struct run *run, const struct attack *a)
 {
     size_t size, first = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE);

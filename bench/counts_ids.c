@@ -15,7 +15,7 @@
 #include "counts.h"
 
 #define N COUNTS_TIMES
-#define BYTES 4096 /* of base64 */
+#define BYTES 4096 /* bytes of base64 data */
 #define MS INT64_C (1700000000000)
 
 static uint64_t random_bits (uint64_t *x)
@@ -26,7 +26,7 @@ static uint64_t random_bits (uint64_t *x)
     return *x;
 }
 
-/* --- generators: the time is handed in, and runs --- */
+/* --- generators: the caller passes in the time, which advances --- */
 
 struct makers {
     struct fluid_gen fluid;
@@ -141,7 +141,7 @@ static void fluid_read (void *arg, int i)
     counts_must (fluid_parse (t->text[i], strlen (t->text[i]), &id, NULL) == 0 && id == t->fluid[i], "reading a FLUID");
 }
 
-/* Processes all of them N times. */
+/* Process all ids COUNTS_TIMES times. */
 static void fluid_write_lines (void *arg, int i)
 {
     struct texts *t = arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* counts_path.c - the path of a request for ids through a broker, from the bytes that a client wrote to the bytes that
- * it reads: framing, routing, the node's decision and the answer, without sockets and threads
+/* counts_path.c - the path of a request for ids through a broker, from the bytes that a client has written to the bytes
+ * that it reads: framing, routing, the node's decision and the answer, without sockets and threads
  *
- * The client and the fluid module are peers of a real router; the module is a real node. Rank 3 of a chain either holds
- * a lease, and makes ids, or is idle, and forwards to its parent, which this program replaces.
+ * The client and the fluid module are peers of a real router, and the module has a real node. It is rank 3 of a chain.
+ * Either it holds a lease and makes ids, or it is idle and forwards requests to its parent, which this program plays.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -26,25 +26,25 @@
 #define LIMIT ((size_t)64 << 20)
 #define MS UINT64_C (1000)
 #define START_US (100 * 1000 * MS)
-#define NOW_MS 20000 /* current time of the instance */
+#define NOW_MS 20000 /* present time of the instance in ms */
 #define BUFFER 1024
 
 struct path {
     struct topo *topo;
     struct router *router;
     struct peer client, module;
-    struct msg_stream *in; /* receives what the client wrote */
+    struct msg_stream *in; /* receives the bytes of the client */
     struct node *node;
     uint64_t now_us;
     uint32_t lease_tag;
     uint64_t lease_number;
-    uint32_t tag, count; /* of the last forward */
-    fluid_t next;        /* next id of the parent */
+    uint32_t tag, count; /* tag and count of the last forward */
+    fluid_t next;        /* next id that the parent gives */
 
-    struct jv_reader reader; /* parses JSON */
+    struct jv_reader reader; /* parses the JSON of requests */
 
     uint8_t request[BUFFER];
-    size_t request_size; /* including the header of its frame */
+    size_t request_size; /* size of the request with the header of its frame */
     uint8_t answer[BUFFER];
     uint8_t up[BUFFER];
     int answers;
@@ -79,7 +79,7 @@ static void fail (void *arg, void *cookie, int errnum, const char *text)
     counts_must (0, text ? text : "a request");
 }
 
-/* The message to the parent is built like in the module. */
+/* Make the message to the parent, as the module does. */
 static int forward (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
     struct path *p = arg;
@@ -137,7 +137,7 @@ static const struct node_ops ops = { reply,     fail,     forward,  cancel, leas
 
 /* --- peers --- */
 
-/* Encode the answer like the socket of a client. */
+/* Encode the answer, as the socket of a client does. */
 static int client_send (void *arg, const idt_msg_t *msg)
 {
     struct path *p = arg;
@@ -175,7 +175,7 @@ static void take_request (struct path *p)
     counts_must (msg_stream_feed (p->in, p->request, p->request_size) == 0, "feeding a request");
     counts_must ((msg = msg_stream_next (p->in, NULL)) != NULL, "a message");
     router_request_new (p->router, &p->client, msg);
-    if (p->count > 0) { /* it was forwarded: the answer of the parent */
+    if (p->count > 0) { /* the request was forwarded, so the parent answers now */
         struct id_run run = { p->next += p->count, p->count };
 
         p->count = 0;
@@ -239,7 +239,7 @@ static void begin (void *arg, int max_generators)
 
 /* --- all of it --- */
 
-/* A frame of a client: binary, or JSON like from clients of Flux. */
+/* Make the frame of a client's request: binary, or JSON as clients of Flux send. */
 static void make_request (struct path *p, bool json)
 {
     static const char text[] = "{\"count\":1}";

@@ -30,7 +30,7 @@ void figures_add (struct figures *f, double round)
     f->round[f->rounds++] = round;
 }
 
-/* Sorts the best round first. */
+/* Sort the rounds such that the best one is first. */
 static void sort_rounds (const struct figures *f, double *rounds, size_t n)
 {
     qsort (rounds, n, sizeof (rounds[0]), compare);
@@ -85,7 +85,9 @@ void figures_time_calls (struct figures *f, void (*once) (void *arg), void *arg,
     figures_end_turn (f);
 }
 
-/* Strings come from this program and need no escapes. Numbers have six significant digits. */
+/* Print the figures of all turns. Strings come from this program, and need no escapes. Numbers have six significant
+ * digits.
+ */
 static void print_turns (const char *key, const struct figures *f, double share)
 {
     printf (",\"%s\":[", key);

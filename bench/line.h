@@ -3,11 +3,11 @@
 
 /* line.h - print results of programs under bench/ as lines of JSON (bench/README.md describes the format)
  *
- * A round is one measured interval: a short window of a loop, one request, a second of a flood. Rounds form turns. The
- * turns of all things alternate, so that each thing and its limit are measured at several times of the run, and other
- * load of the machine affects all. The figure of a turn is its best round (FIGURES_BEST), its median round
- * (FIGURES_MEDIAN), or the round that only one in a hundred exceeds (FIGURES_P99). The result is the best turn; the
- * differences between turns are the noise that is used to compare two runs.
+ * A round is one measured interval: a short window of a loop, one request, or a second of a flood. Rounds form turns.
+ * The turns of all measured things alternate, so that each thing and its limit are measured at several times of the
+ * run, and other load of the machine affects all of them. The figure of a turn is its best round (FIGURES_BEST), its
+ * median round (FIGURES_MEDIAN), or the round that only one in a hundred exceeds (FIGURES_P99). The result is the
+ * figure of the best turn. The differences between turns are the noise, which is needed to compare two runs.
  */
 #ifndef BENCH_LINE_H
 #define BENCH_LINE_H
@@ -19,32 +19,33 @@
 
 enum figures_of { FIGURES_BEST, FIGURES_MEDIAN, FIGURES_P99 };
 
-/* The figures of one thing. The caller sets 'of', 'more' and 'warmup'; all other members begin as 0. */
+/* The figures of one measured thing. The caller sets 'of', 'more' and 'warmup'; all other members begin as 0. */
 struct figures {
     enum figures_of of;
-    bool more;   /* more is better (a rate); otherwise less (a time) */
-    long warmup; /* rounds at the beginning that do not count */
+    bool more;   /* whether more is better (a rate); if not, less is better (a time) */
+    long warmup; /* number of rounds at the beginning that do not count */
 
     double *round;
     size_t rounds, room;
-    size_t first; /* first round of the current turn */
+    size_t first; /* index of the first round of the present turn */
     double turn[FIGURES_TURNS];
     int turns;
 };
 
-/* Both end the program if there is no memory, or after more than FIGURES_TURNS turns. */
+/* Add a round; end a turn. Both functions end the program if memory is short, or after more than FIGURES_TURNS turns.
+ */
 void figures_add (struct figures *f, double round);
 void figures_end_turn (struct figures *f);
 void figures_fini (struct figures *f);
 
-/* The figure of the best turn; 0 without a turn. */
+/* Return the figure of the best turn; 0 if there was no turn. */
 double figures_value (const struct figures *f);
 
-/* A turn of 'count' calls of 'once'; each call is a round, in microseconds. */
+/* Measure a turn of 'count' calls of 'once'. Each call is a round, in microseconds. */
 void figures_time_calls (struct figures *f, void (*once) (void *arg), void *arg, int count);
 
-/* A result to print. The limit is 'limit', or the value of 'bare' (measured in the same run) times 'share' (0 means 1);
- * without both there is no limit. 'size' is a parameter on which the figure depends, if there is one.
+/* A result to print. Its limit is 'limit'; or the value of 'bare', measured in the same run, times 'share' (0 means 1).
+ * If neither is set, there is no limit. 'size' is a parameter on which the figure depends, if there is one.
  */
 struct line {
     const char *subject, *name, *unit;
@@ -52,9 +53,9 @@ struct line {
     double limit;
     const struct figures *bare;
     double share;
-    const char *limit_of; /* a short description of the limit */
+    const char *limit_of; /* a short description of what the limit is */
     double size;
-    const char *size_of; /* "hops", "clients", "ids"; NULL: none */
+    const char *size_of; /* what 'size' counts: "hops", "clients", "ids"; NULL: there is no size */
 };
 
 /* Print to stdout and flush. */

@@ -8,7 +8,7 @@
 
 #include "timing.h"
 
-/* Nanoseconds for one item. */
+/* Return the nanoseconds for one item. */
 static double time_once (const struct loop *loop, void *bed)
 {
     double start_ns = now_ns ();

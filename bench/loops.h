@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* loops.h - measure work of nanoseconds in short windows, of which some run without interruption */
+/* loops.h - measure work of nanoseconds in windows that are so short that some of them are not interrupted */
 #ifndef BENCH_LOOPS_H
 #define BENCH_LOOPS_H
 
@@ -9,16 +9,18 @@
 
 struct loop {
     const char *name;
-    size_t (*work) (void *bed); /* returns the number of items done: if not 'count', the program ends */
-    void (*prepare) (void *bed,
-                     int arg); /* prepares the data of 'work'; may be NULL; called before each turn, untimed */
+    size_t (*work) (void *bed); /* returns the number of items done; if that is not 'count', the program ends */
+    void (*prepare) (
+        void *bed,
+        int arg); /* prepares the data of 'work' before each turn, outside of the measured time; may be NULL */
     int arg;
-    size_t count;           /* items; the figure is nanoseconds for one */
-    int rounds;             /* of a turn */
-    struct figures figures; /* begins as 0 */
+    size_t count;           /* number of items; the figure is nanoseconds for one item */
+    int rounds;             /* rounds of a turn */
+    struct figures figures; /* must begin as 0 */
 };
 
-/* Run 'turns' turns of each loop in the order of the list, after a tenth of a turn to warm up caches and clocks. */
+/* Run 'turns' turns of each loop, in the order of the list. Before that, a tenth of a turn warms up caches and clocks.
+ */
 void loops_run (struct loop *loops, size_t n, void *bed, int turns);
 
 #endif /* BENCH_LOOPS_H */

@@ -5,8 +5,9 @@
  *
  * usage: stress-kordered [IDS [THREADS]]      default: 300000000 ids in all, 8 threads
  *
- * Every id is marked in a bitmap of its step as it is made; a bit that is marked again is a duplicate. Prints one JSON
- * object a line and fails if there was a duplicate. sno and uid are run in turn.
+ * Every id is marked in a bitmap of its step of time when it is made. If a bit is marked already, the id is a
+ * duplicate. Prints one JSON object a line, and fails if there was a duplicate. sno and uid are tested one after the
+ * other.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,11 +19,11 @@
 #include "idtree/uid.h"
 #include "timing.h"
 
-#define STEPS (1 << 20) /* steps that can be marked: sno 70 minutes, uid 18 */
+#define STEPS (1 << 20) /* steps for which ids can be marked: 70 minutes for sno, 18 minutes for uid */
 
 struct stress {
     const char *name;
-    uint32_t per_step; /* ids in a step, times the timelines */
+    uint32_t per_step; /* most ids in a step, times the number of timelines */
     uint64_t first_step;
     _Atomic (_Atomic uint64_t *) maps[STEPS]; /* a bit for each id of a step, allocated when the step begins */
     _Atomic uint64_t duplicates;

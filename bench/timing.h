@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-/* CLOCK_MONOTONIC. */
+/* Return CLOCK_MONOTONIC in nanoseconds. */
 static inline double now_ns (void)
 {
     struct timespec ts;
