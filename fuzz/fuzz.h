@@ -14,7 +14,9 @@
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
-/* Conditions that must hold for every input. Failures go to standard output, where the log of a test is. */
+/* Check a condition that must hold for every input. Failures are printed to standard output, which the log of a test
+ * contains.
+ */
 #define must(condition) must_at ((condition), #condition, __FILE__, __LINE__)
 
 static inline void must_at (bool good, const char *condition, const char *file, int line)
@@ -32,7 +34,7 @@ struct input {
     size_t left;
 };
 
-/* The next byte; 0 at the end. */
+/* Return the next byte; 0 at the end. */
 static inline uint8_t input_byte (struct input *in)
 {
     if (in->left == 0)
@@ -50,15 +52,15 @@ static inline uint32_t input_u32 (struct input *in)
     return x;
 }
 
-/* The next 'size' bytes, padded with zeros, in 'buf'. */
+/* Copy the next 'size' bytes into 'buf', padded with zeros. */
 static inline void input_bytes (struct input *in, void *buf, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         ((uint8_t *)buf)[i] = input_byte (in);
 }
 
-/* The next line without its newline, as a string that the caller frees; NULL at the end. '*len' is its length: it may
- * contain NULs.
+/* Return the next line without its newline, as a string that the caller frees; NULL at the end. '*len' is its length,
+ * because it may contain NULs.
  */
 static inline char *input_line (struct input *in, size_t *len)
 {

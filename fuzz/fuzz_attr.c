@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_attr.c - attributes from untrusted sources: lines of a source (g, d, D, s, u), a name, '=' and a value
+/* fuzz_attr.c - attributes from untrusted sources: each line is a source (g, d, D, s, u), a name, '=' and a value
  *
- * Afterwards each attribute must be valid in JSON, and each one that is read as a number must be in its range.
+ * Afterwards the value of each attribute must be valid in JSON. If an attribute is read as a number, the number must be
+ * in its range.
  */
 #include <errno.h>
 #include <jansson.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_base64.c - each text is refused, or equals the encoding of its decoded bytes; bytes are decoded to themselves */
+/* fuzz_base64.c - each text is refused, or is the encoding of the bytes that it decodes to; any bytes can be encoded
+ * and decoded
+ */
 #include <errno.h>
 
 #include "fuzz.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_bizcards.c - a launcher that sends arbitrary data: bizcards, keys, mappings at boot
+/* fuzz_bizcards.c - a launcher that sends arbitrary data at boot: bizcards, keys, mappings
  *
- * The input is the data of the PMI-1 connection; at its end the connection is closed.
+ * The input is what boot reads from the PMI-1 connection. At the end of the input the connection is closed.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include "broker/boot/boot.h"
 #include "fuzz.h"
 
-/* One line is one packet: an answer is one line, and the next one is read after the next request. */
+/* Send one line as one packet. Boot reads an answer of one line, and the next line only after its next request. */
 static void fill (int fd, const uint8_t *data, size_t size)
 {
     while (size > 0) {
@@ -20,7 +20,7 @@ static void fill (int fd, const uint8_t *data, size_t size)
         size_t n = end ? (size_t)(end - data) + 1 : size;
 
         if (send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-            return; /* more than is ever requested */
+            return; /* boot never sends more requests */
         data += n;
         size -= n;
     }

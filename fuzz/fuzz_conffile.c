@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_conffile.c - an arbitrary configuration file is accepted, or refused with the number of a line */
+/* fuzz_conffile.c - an arbitrary configuration file is accepted, or is refused with the number of a line */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

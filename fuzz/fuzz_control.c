@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_control.c - control messages with any payload: a message that is read is written with the same bytes */
+/* fuzz_control.c - control messages with any payload: if a message can be read, writing it gives the same bytes */
 #include "broker/overlay/control.h"
 #include "fuzz.h"
 

@@ -3,8 +3,8 @@
 
 /* fuzz_event.c - events, announcements and answers to a fetch in any order and form
  *
- * The input is a list of: a kind (a byte), then a number for announcements, or a length and bytes for the other kinds.
- * Children must get events in the order of their numbers.
+ * The input is a list. Each entry begins with a byte for its kind. For an announcement a number follows, for other
+ * kinds a length and bytes. Children must get events in the order of their numbers.
  */
 #include "broker/route/event.h"
 #include "broker/route/router.h"
@@ -15,7 +15,7 @@
 
 struct rig {
     struct event *ev;
-    uint64_t last; /* last number sent to children; 0: a stream begins */
+    uint64_t last; /* number of the last event that was sent to children; 0: a stream begins */
     bool asked;
 };
 
@@ -51,7 +51,7 @@ static void receive (struct rig *rig, const uint8_t *data, size_t size)
     idt_msg_unref (msg);
 }
 
-/* A well-formed event with a number near the last one. */
+/* Receive a well-formed event whose number is near that of the last event. */
 static void receive_good (struct rig *rig, uint32_t number)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_flax.c - each text is an id or an error with a position; an id has one text; splitting and joining agree */
+/* fuzz_flax.c - each text is an id, or an error with a position; an id has one text; splitting and joining give the
+ * same id
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,13 +3,13 @@
 
 /* fuzz_fluid_parse.c - each text is an id or an error, and an id can be converted to every form and back
  *
- * Numbers are also read with strtoull, and digit by digit, with the same result.
+ * Numbers are also read with strtoull, and digit by digit. The results must be the same.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfluid/digits.c" /* both ways are tested */
+#include "libfluid/digits.c" /* included, because both ways to read digits are tested */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -33,8 +33,8 @@ static void round_trip (fluid_t id)
     }
 }
 
-/* If 's' consists of digits only (in hex after 0x), strtoull () finds the same number or ERANGE. 'errnum' is the result
- * of fluid_parse (), 0 with 'id'.
+/* If 's' has only digits (hex digits after 0x), strtoull () must find the same number, or ERANGE. 'errnum' is the error
+ * of fluid_parse (); 0: it returned 'id'.
  */
 static void compare_number (const char *s, int errnum, fluid_t id)
 {
@@ -49,7 +49,7 @@ static void compare_number (const char *s, int errnum, fluid_t id)
     require (errnum == errno && (errnum != 0 || id == expected));
 }
 
-/* Reading many digits in one step and reading them one by one have the same result. */
+/* Read digits many at a time and one by one. The results must be the same. */
 static void compare_ways (const char *s, size_t len)
 {
     static const struct {

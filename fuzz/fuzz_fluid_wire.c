@@ -3,8 +3,8 @@
 
 /* fuzz_fluid_wire.c - payloads of the fluid service from untrusted sources
  *
- * The first byte selects the decoder. A payload that is decoded without an error must be the same after encoding and
- * decoding it again.
+ * The first byte selects the decoder. If a payload is decoded without an error, it must be the same after it is encoded
+ * and decoded again.
  */
 #include <stdlib.h>
 #include <string.h>

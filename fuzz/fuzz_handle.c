@@ -3,9 +3,9 @@
 
 /* fuzz_handle.c - a broker that sends arbitrary data to a handle, its futures and its handlers
  *
- * The bytes are frames as on a socket, read by a transport without a socket. The target waits for two futures, sets
- * callbacks on two others, and answers with a table of handlers. Each callback must be called as often as there is an
- * answer, accepted ids must increase, and in the end no object may be left.
+ * The input is frames as on a socket, which a transport without a socket reads. This program waits for two futures,
+ * sets callbacks on two others, and handles messages by a table of handlers. Each callback must be called once for each
+ * answer, accepted ids must increase, and no object may be left at the end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static const struct idt_transport transport = {
 
 struct seen {
     int calls;
-    int ends; /* calls with an error */
+    int ends; /* calls of the callback with an error */
 };
 
 static void seen_cb (idt_future_t *f, void *arg)
@@ -136,7 +136,7 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     ++*(int *)arg;
 }
 
-/* The requests get matchtags 1, 2, 3, 4. */
+/* Send requests, whose matchtags are 1, 2, 3, 4, and run the reactor. */
 static void run (idt_t *h)
 {
     struct seen one = { 0 }, many = { 0 };

@@ -3,11 +3,11 @@
 
 /* fuzz_hello.c - messages of a broker with a key to its parent, over real sockets
  *
- * The parent in a tree of seven runs as long as the process; each input is a connection to it with the key of rank 1 or
- * 2. The first byte: bit 0 selects the rank; bit 1: a valid hello is sent first; bit 2: the connection ends before the
- * answer. The rest are messages: a byte for the kind, two for the length, the bytes. Kind 0 is a hello with this
- * payload, 1 an encoded message, 2 a control message with this type, others are raw frames. The parent must survive,
- * and never accept more than its limits.
+ * The parent in a tree of seven runs as long as the process. Each input is a connection to it, with the key of rank 1
+ * or rank 2. Bits of the first byte: bit 0 selects the rank; bit 1: a valid hello is sent first; bit 2: the connection
+ * ends before the answer. The rest of the input is messages: a byte for the kind, two bytes for the length, then the
+ * bytes. Kind 0 is a hello with this payload, kind 1 an encoded message, kind 2 a control message with this type; other
+ * kinds are raw frames. The parent must survive, and must never accept more than its limits.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "fuzz.h"
 #include "libzmqutil/zmsg.h"
 
-#define SURE_MS 60000 /* for an answer that must come, also on a busy machine */
+#define SURE_MS 60000 /* ms; for an answer that must arrive, even on a busy machine */
 #define WAIT_MS 20
 
 struct rig {
@@ -67,7 +67,7 @@ static void none_parent (void *arg, bool up)
     must (false);
 }
 
-/* No event is published here. */
+/* this test publishes no events */
 static const struct event_ops no_events = { .forward = NULL };
 
 static const struct overlay_ops ops = {
@@ -81,7 +81,7 @@ static bool swallow (const char *line, void *arg)
     return true;
 }
 
-/* Connected peers do not need the socket's file, but later ones do. */
+/* Remove the socket's file. Connected peers do not need it, but later ones would. */
 static void cleanup (void)
 {
     overlay_destroy (rig.ov);
@@ -199,7 +199,7 @@ static void send_one (void *sock, struct input *in)
     in->left -= size;
 }
 
-/* Whether the parent sends an answer in 'wait_ms'. */
+/* Whether the parent sends an answer within 'wait_ms'. */
 static bool heard (void *sock, int wait_ms)
 {
     zmq_pollitem_t item = { .socket = sock, .events = ZMQ_POLLIN };
@@ -209,7 +209,7 @@ static bool heard (void *sock, int wait_ms)
         turns (2);
         if (zmq_poll (&item, 1, 1) > 0) {
             msg = msg_zmq_recv (sock, false, 1 << 20, NULL);
-            must (msg != NULL); /* it sends no malformed message */
+            must (msg != NULL); /* the parent sends no malformed message */
             idt_msg_unref (msg);
             return true;
         }

@@ -3,9 +3,9 @@
 
 /* fuzz_http.c - a client that sends arbitrary data to idtree-http, and a broker that sends arbitrary answers
  *
- * Bits of the first byte: 1 a token is needed, 2 other users of this host can connect, 4 the broker answers with the
- * first line. The rest is the data of one connection. The answer must begin like HTTP, ids must not be sent without the
- * token, and in the end no object may be left.
+ * Bits of the first byte: 1: a token is needed; 2: other users of this host can connect; 4: the broker answers with the
+ * first line of the input. The rest is the data of one connection. The answer must begin like HTTP, ids must not be
+ * sent without the token, and no object may be left at the end.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #include "libidtree/transport.h"
 #include "libutil/minmax.h"
 
-#define ANSWERS 4096 /* answers of the broker that were not read yet */
-#define TURNS 200    /* of the reactor */
+#define ANSWERS 4096 /* most answers of the broker that are not read yet */
+#define TURNS 200    /* most turns of the reactor */
 #define TOKEN "0123456789abcdef"
 
 /* --- a broker ------------------------------------------------------------------------------ */
@@ -31,7 +31,7 @@ struct broker {
     unsigned first, n;
     int event;
     uint64_t next_id;
-    const char *says; /* NULL: a valid answer */
+    const char *says; /* answer of the broker; NULL: a valid one */
 };
 
 static const char *right_answer (const char *topic)
@@ -134,7 +134,7 @@ static idt_t *open_broker (const char *says)
 
 /* --- a client ------------------------------------------------------------------------------ */
 
-/* A listening socket with a unique name, and a socket that is connected to it. */
+/* Make a listening socket with a unique name, and a socket that is connected to it. */
 static void open_sockets (int *listening, int *client)
 {
     struct sockaddr_storage a = { .ss_family = AF_UNIX };
@@ -153,7 +153,7 @@ static bool has (const void *data, size_t size, const char *text)
     return memmem (data, size, text, strlen (text)) != NULL;
 }
 
-/* Answers that a request without the token must not get. */
+/* Check that a request without the token does not get these answers. */
 static void check_answer (const char *answer, size_t size, bool known)
 {
     must (size < 7 || memcmp (answer, "HTTP/1.", 7) == 0);

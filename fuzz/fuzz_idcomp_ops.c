@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_idcomp_ops.c - the input decides what sessions do, see libcompressor/history.h */
+/* fuzz_idcomp_ops.c - sessions do what the input says, see libcompressor/history.h */
 
 #include <stdio.h>
 #include <stdlib.h>

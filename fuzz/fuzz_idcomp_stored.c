@@ -3,8 +3,8 @@
 
 /* fuzz_idcomp_stored.c - stored forms, base64 and ranges from untrusted sources for the id compressor
  *
- * The first byte selects the kind of the rest. A form that is accepted in strict mode must be written with the same
- * bytes, and a compressor that was loaded, in both modes, must handle all calls.
+ * The first byte says what the rest is. If a form is accepted in strict mode, it must be written with the same bytes. A
+ * compressor that was loaded in either mode must handle all calls.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void convert (const struct idcomp *c, int64_t id)
     }
 }
 
-/* Make ids, announce and finalize them, and let other sessions do so. */
+/* Make ids, announce and finalize them, and let other sessions do the same. */
 static void use (struct idcomp *c)
 {
     struct idcomp_range other = { .session = OTHER, .has_ids = true, .first = 1, .count = 5, .cluster_size = 2 };
@@ -78,7 +78,7 @@ static void feed_form (const unsigned char *data, size_t size, const char *sessi
     if (flags == IDCOMP_STRICT) {
         unsigned char *copy = malloc (size);
         must (idcomp_save_size (c, state) == size && idcomp_save (c, state, copy, size) == (ssize_t)size);
-        /* -0 is the only other representation of a number */
+        /* only -0 has another representation, which is written as 0 */
         for (size_t i = 0; i < size; i++)
             must (copy[i] == data[i] || (copy[i] == 0 && data[i] == 0x80 && i % 8 == 7));
         free (copy);

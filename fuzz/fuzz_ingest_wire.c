@@ -3,8 +3,8 @@
 
 /* fuzz_ingest_wire.c - batches of jobs and answers from untrusted sources
  *
- * A batch that is read without an error must have the same bytes when it is written again, job by job, as a whole, and
- * after it was packed.
+ * If a batch is read without an error, its bytes must be the same when it is written again: job by job, as a whole, and
+ * after packing.
  */
 #include "fuzz.h"
 #include "modules/ingest/job/wire.h"
@@ -59,7 +59,7 @@ static void try_pack (const uint8_t *data, size_t size)
     pack_buf_fini (&opened);
 }
 
-/* The input is cut in two. */
+/* Read two answers: the input is cut in two. */
 static void try_answer (const uint8_t *data, size_t size)
 {
     struct jobwire_buf each = { 0 }, parts = { 0 };

@@ -11,7 +11,7 @@
 #include "libutil/text.h"
 #include "modules/ingest/job/jobspec.h"
 
-/* The parts of a jobspec that a resource manager reads without further checks. */
+/* Check the parts of a jobspec that a resource manager reads without further checks. */
 static void check_form (json_t *o)
 {
     const char *label, *slot;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_jsonview.c - each text has the same value as in jansson, or is refused like there; limits are kept */
+/* fuzz_jsonview.c - jsonview reads each text as the same value as jansson, or both refuse it; jsonview keeps its limits
+ */
 #include "fuzz.h"
 #include "libutil/text.h"
 #include "test/jsonview_same.h"

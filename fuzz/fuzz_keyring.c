@@ -3,7 +3,7 @@
 
 /* fuzz_keyring.c - keys that arrive, are searched and passed on in any order, compared with a plain table
  *
- * There are few ranks and keys, so that they collide. A parent broker receives the keys that are passed on: in the end
+ * There are few ranks and keys, so that keys collide. A parent broker receives the keys that are passed on. In the end
  * it must know the same keys.
  */
 #include "broker/overlay/link.h"
@@ -34,7 +34,7 @@ static void pass_on (struct keyring *kr, struct keyring *above)
     }
 }
 
-/* A rank that has the key, or none if no rank has it. */
+/* Check the result of a search: a rank that has the key, or no rank if none has it. */
 static void check_found (uint32_t found, const int *table, int x)
 {
     bool any = false;

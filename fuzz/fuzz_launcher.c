@@ -3,7 +3,7 @@
 
 /* fuzz_launcher.c - arbitrary data for the launcher's control socket, from clients over real sockets
  *
- * The first byte says whether the client waits for the answer. A later client is served normally.
+ * The first byte says whether the client waits for the answer. Afterwards another client must be served normally.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static int say (struct rig *rig, const void *data, size_t size)
     return fd;
 }
 
-/* An answer is one object on one line. */
+/* Check that the answer is one object on one line. */
 static void check_answer (int fd)
 {
     char buf[2 * CONTROL_LINE_MAX];

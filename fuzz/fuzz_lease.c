@@ -3,13 +3,13 @@
 
 /* fuzz_lease.c - brokers that lie about leases, to a root and to an inner node with real state
  *
- * Each line is an action. For the root: a request for leases (w), a report of positions (r), an honest want of a
+ * Each line is an action. For the root: a request for leases (w), a report of positions (r), an honest request for a
  * generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON). For the inner node:
- * the same in capitals, and an answer (A) to its last lease request, or runs (F, binary) for its forward. '+' and '*'
- * advance the time. '=' delivers the answers between the two.
+ * the same actions as capital letters, and an answer (A) to its last lease request, or runs of ids (F, binary) for its
+ * forward. '+' and '*' advance the time. '=' delivers the answers between the two.
  *
- * For every input, no time of a generator is granted to two incarnations, no id is made twice, and the watermark never
- * decreases.
+ * For every input, no time of a generator may be granted to two incarnations, no id may be made twice, and the
+ * watermark may never decrease.
  */
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ struct world {
     uint64_t now_us;
     struct lease_grant grant[GRANTS_MAX];
     size_t ngrants;
-    fluid_t last[2]; /* greatest id made here */
+    fluid_t last[2]; /* greatest id that each node made */
     uint64_t watermark_ms;
     uint64_t number;
     uint32_t lease_tag, forward_tag;
@@ -40,7 +40,7 @@ struct world {
 
 struct side {
     struct world *w;
-    int which; /* 0: root */
+    int which; /* 0: the root; 1: the inner node */
 };
 
 /* --- what must hold -------------------------------------------------------------------------- */
@@ -317,7 +317,7 @@ static struct node *make (uint32_t rank, struct side *side)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    static struct world world; /* large */
+    static struct world world; /* static, because it is large */
     struct world *w = &world;
     struct side root = { w, 0 }, inner = { w, 1 };
     struct input in = { data, size };

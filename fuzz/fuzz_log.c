@@ -3,8 +3,8 @@
 
 /* fuzz_log.c - log lines from untrusted sources: log.dmesg returns printable text for all of them
  *
- * Each line of the input is sent to log.append, or, if it begins with '!', logged by the broker itself, or, with '?',
- * is the value of one of the log's attributes.
+ * If a line of the input begins with '!', the broker itself logs it. If it begins with '?', it is the value of one of
+ * the log's attributes. Other lines are sent to log.append.
  */
 #include "broker/base/log.h"
 #include "fuzz.h"
@@ -15,7 +15,7 @@ struct fuzz_log {
     struct attrs *attrs;
     struct log *log;
     idt_t *h;
-    size_t told; /* lines of dmesg */
+    size_t told; /* number of lines that log.dmesg returned */
     bool ended;
 };
 

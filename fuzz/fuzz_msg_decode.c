@@ -3,8 +3,8 @@
 
 /* fuzz_msg_decode.c - arbitrary data for the decoder of messages
  *
- * A decoded message must encode to the same bytes, and so must its copy; its routes, topic and payload must be
- * complete, and it can be changed like any other message.
+ * If a message is decoded, it must encode to the same bytes, and so must its copy. Its routes, topic and payload must
+ * be complete, and it must be possible to change it like any other message.
  */
 #include <stdlib.h>
 #include <string.h>

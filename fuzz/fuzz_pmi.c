@@ -3,8 +3,8 @@
 
 /* fuzz_pmi.c - arbitrary data of brokers for the launcher over PMI
  *
- * The first byte is the number of pieces into which the rest is cut; ranks send them in turn. Each answer must be one
- * line, and must be sent to an existing rank.
+ * The first byte is the number of pieces into which the rest is cut. The ranks send the pieces in turn. Each answer
+ * must be one line, and must be sent to an existing rank.
  */
 #include <assert.h>
 #include <stdint.h>

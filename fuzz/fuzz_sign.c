@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_sign.c - arbitrary bytes are a signed J or are refused by name; an accepted one equals the one that is made of
- * its payload and user
+/* fuzz_sign.c - arbitrary bytes are a signed J, or are refused with a reason; if a J is accepted, it equals the J that
+ * is made of its payload and user
  *
- * The first byte is the maximum size of a payload.
+ * The first byte is the largest allowed size of a payload.
  */
 #include <errno.h>
 
@@ -12,7 +12,9 @@
 #include "libjob/sign.h"
 #include "libutil/text.h"
 
-/* The header may have its keys in another order, and leading zeros in its number: the text behind it is the same. */
+/* Check that a J that is made of the same payload and user is equal behind the header. Headers may differ, because the
+ * keys may be in another order, and the number may have leading zeros.
+ */
 static void made_again (const char *j, size_t size, const char *payload, size_t payload_size, uint32_t userid)
 {
     char *again = job_sign_wrap (payload, payload_size, userid), *back = NULL;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_sno.c - each text, JSON token and snapshot is read, or refused with a position, and is the same when it is
- * written again; the vector code agrees with the plain code; a generator made from any snapshot makes no id twice
+/* fuzz_sno.c - each text, JSON token and snapshot is refused with a position, or is read, and is then the same when it
+ * is written again; the vector code agrees with the plain code; a generator that is made from any snapshot makes no id
+ * twice
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "libsno/sno.c" /* both implementations are tested */
+#include "libsno/sno.c" /* included, because both implementations are tested */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -62,11 +63,11 @@ static void parse_json (const char *token, size_t len)
 
     if (sno_json_parse (token, len, &id, &pos) < 0)
         require (pos <= len && pos <= SNO_TEXT_LEN + 2);
-    else if (!sno_is_zero (&id)) /* zero has two tokens, null and sixteen 2 */
+    else if (!sno_is_zero (&id)) /* zero has two tokens: null, and sixteen digits 2 */
         require (sno_json_format (&id, back, sizeof (back)) == (int)len && memcmp (token, back, len) == 0);
 }
 
-/* Make ids of a generator that restarts from its snapshot at the same time. */
+/* Make ids of a generator, and of another one that starts from the first one's snapshot at the same time. */
 static void generate (const struct sno_snapshot *config)
 {
     int64_t unix_ns = SNO_EPOCH_NS + config->now % (int64_t)SNO_UNIT_MAX * SNO_UNIT_NS;

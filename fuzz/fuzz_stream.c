@@ -3,8 +3,8 @@
 
 /* fuzz_stream.c - arbitrary data for the framing of stream sockets
  *
- * The first byte is the size of the pieces in which the others arrive. For each size the messages and the final error
- * must be the same.
+ * The first byte is the size of the pieces in which the rest arrives. The messages and the final error must not depend
+ * on this size.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
 /* The messages and the error of a stream. */
 struct outcome {
-    size_t bytes; /* of complete messages with their frame headers */
+    size_t bytes; /* bytes of complete messages, with their frame headers */
     unsigned count;
     int errnum;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_topology.c - a size, two ranks and the text of a topology, or its file: parents and children agree with each
+/* fuzz_topology.c - a size, two ranks and the text or the file of a topology: parents and children must agree with each
  * other
  */
 #define _GNU_SOURCE
@@ -26,7 +26,7 @@ static void check_rank (const struct topo *t, uint32_t rank)
     }
 }
 
-/* The way down leads back to where the way up began. */
+/* Check that the way down from 'to' ends where the way up began. */
 static void check_way (const struct topo *t, uint32_t from, uint32_t to)
 {
     uint32_t step = topo_child_toward (t, from, to), up = to;
@@ -36,7 +36,7 @@ static void check_way (const struct topo *t, uint32_t from, uint32_t to)
     must (step == up);
 }
 
-/* A topology of a text, or of a file whose text is the rest of the input. */
+/* Make a topology of a text, or of a file whose text is the rest of the input. */
 static struct topo *create (const char *text, struct input *in, uint32_t size, idt_error_t *errp)
 {
     char uri[64];
@@ -53,7 +53,7 @@ static struct topo *create (const char *text, struct input *in, uint32_t size, i
     return t;
 }
 
-/* Check that it is a tree: each rank is a child of one rank, once. */
+/* Check that the topology is a tree: each rank except 0 is the child of exactly one rank. */
 static void check_all (const struct topo *t)
 {
     uint32_t sum = 1;
@@ -80,7 +80,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         must (t->size == n);
         if (n < 1000)
             check_all (t);
-        if (topo_child_count (t, 0) > 1 || n < 100000) { /* a chain is as deep as it is long */
+        if (topo_child_count (t, 0) > 1
+            || n < 100000) { /* checking a chain takes long, because it is as deep as it is long */
             check_rank (t, a % n);
             check_rank (t, b % n);
             check_way (t, a % n, b % n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_uid.c - each text and byte string is an id or an error, for every drift and release, and is the same when it is
- * written again; vector clocks of any entries keep their laws
+/* fuzz_uid.c - each text and byte string is an error, or an id that is the same when it is written again, for every
+ * drift and release; vector clocks with any entries keep their laws
  *
- * The first byte selects the format, the rest is the data to read.
+ * The first byte selects the format. The rest is the data to read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,9 @@ static void require (int good)
         abort ();
 }
 
-/* Releases accept different texts, so only texts that the current form accepts are compared. */
+/* Check that writing an id gives the text that was read. Releases accept different texts, so only texts that the
+ * current form accepts are compared.
+ */
 static void written_back (const struct uid *id, const struct uid_codec *codec, const char *text, size_t len)
 {
     struct uid_codec wrap = *codec;

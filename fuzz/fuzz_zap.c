@@ -3,8 +3,8 @@
 
 /* fuzz_zap.c - requests to the ZAP handler with any frames, from a real socket of the same context
  *
- * The input is frames: a byte for the length, its bytes; a length of 255 begins the next request. Afterwards a valid
- * request is sent and must be granted, so that the handler is still working.
+ * The input is frames: a byte for the length, then the bytes. A length of 255 begins the next request. Afterwards a
+ * valid request is sent and must be granted, which shows that the handler still works.
  */
 #include <zmq.h>
 
@@ -69,7 +69,7 @@ static void send_good (void *sock)
     zmq_send (sock, good_key, sizeof (good_key), ZMQ_DONTWAIT);
 }
 
-/* Read a reply: the number of frames in '*n', the request's id and the status in 'id', 'status'. */
+/* Read a reply. Sets '*n' to the number of frames, 'id' to the request's id, and 'status' to the status. */
 static bool get_reply (void *sock, int *n, char id[8], char status[8])
 {
     int more;
@@ -93,7 +93,7 @@ static bool get_reply (void *sock, int *n, char id[8], char status[8])
     return true;
 }
 
-/* Closed sockets count until ZeroMQ's own thread has removed them. */
+/* Make a socket. This may fail for a while, because closed sockets count until ZeroMQ's own thread has removed them. */
 static void *make_socket (struct rig *rig)
 {
     void *sock;
@@ -107,7 +107,7 @@ static void *make_socket (struct rig *rig)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    static struct rig rig; /* made once: a context has threads */
+    static struct rig rig; /* made only once, because a context has threads */
     struct input in = { data, size };
     char id[8] = "", status[8] = "";
     bool granted = false;

@@ -18,9 +18,9 @@ struct rig {
     const struct module_rig *conf;
     idt_t *h;
     void *ctx;
-    const idt_msg_t *open[REQUESTS_MAX]; /* pending requests of the module, oldest first */
+    const idt_msg_t *open[REQUESTS_MAX]; /* requests of the module that were not answered yet, oldest first */
     size_t nopen;
-    uint8_t answers[REQUESTS_MAX + 1]; /* to the request with this matchtag */
+    uint8_t answers[REQUESTS_MAX + 1]; /* number of answers; the index is the matchtag of the request */
     enum { NONE, MAY, MUST } wanted[REQUESTS_MAX + 1];
     uint32_t asked;
     bool refuse;
@@ -50,7 +50,7 @@ static int rig_send (void *impl, const idt_msg_t *msg)
         return -1;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)) {
-        must (rig->nopen < REQUESTS_MAX); /* its pending requests are limited */
+        must (rig->nopen < REQUESTS_MAX); /* the module limits the number of its pending requests */
         rig->open[rig->nopen++] = idt_msg_ref (msg);
     }
     return 0;
@@ -105,7 +105,7 @@ static const struct idt_transport transport = {
 
 /* --- what comes ---------------------------------------------------------------------------------- */
 
-/* Set topic and payload of "TOPIC PAYLOAD". Returns false for a text without a topic. */
+/* Set topic and payload from "TOPIC PAYLOAD". Returns false if the text has no topic. */
 static bool fill (idt_msg_t *msg, char *text)
 {
     char *space = strchr (text, ' ');
@@ -122,7 +122,7 @@ static bool ends_with (const char *s, const char *end)
     return n >= m && strcmp (s + n - m, end) == 0;
 }
 
-/* The clients are disconnected: they no longer wait for answers. */
+/* Disconnect the clients, so that they no longer wait for answers. */
 static void let_go (struct rig *rig)
 {
     for (uint32_t tag = 1; tag <= rig->asked; tag++)

@@ -4,15 +4,16 @@
 /* module_rig.h - a module in a broker whose messages are the fuzzer's input
  *
  * Input is lines:
- *     >TOPIC PAYLOAD    request of a client                    "PAYLOAD" may be missing
+ *     >TOPIC PAYLOAD    request of a client; "PAYLOAD" may be missing
  *     ^TOPIC PAYLOAD    request of a child broker
  *     !TOPIC PAYLOAD    event
- *     =PAYLOAD          answer to the oldest pending request of the module ("=": empty)
- *     -NUMBER           ... with this error
- *     +PAYLOAD          answer to the newest one
+ *     =PAYLOAD          answer to the oldest pending request of the module ("=": an empty answer)
+ *     -NUMBER           answer to the oldest pending request of the module with this error
+ *     +PAYLOAD          answer to the newest pending request of the module
  *     ~                 the module's next send fails
- *     .                 its timers run
- * Each request of a client is answered once: at the latest when the module ends.
+ *     .                 the module's timers run
+ *
+ * Each request of a client must be answered exactly once, at the latest when the module ends.
  */
 #ifndef FUZZ_MODULE_RIG_H
 #define FUZZ_MODULE_RIG_H

@@ -5,17 +5,17 @@
  *
  * usage: fuzz_NAME.t [FOLDER]      default: $IDTREE_SRCDIR/fuzz/corpus/NAME
  *
- * Linked with one target, which defines LLVMFuzzerTestOneInput () and is compiled with FUZZ_NAME. Each file is used as
- * a whole and, if it is small, cut after each of its bytes, always in a block of its exact size, so that a sanitizer
- * detects a read beyond the end.
+ * It is linked with one target, which defines LLVMFuzzerTestOneInput (), and compiled with FUZZ_NAME. Each file is used
+ * as a whole. If it is small, it is also used cut after each of its bytes. The input is always in a block of its exact
+ * size, so that a sanitizer detects a read beyond the end.
  */
 #include <dirent.h>
 #include <string.h>
 
 #include "test/tap.h"
 
-#define CUT_MAX 1024           /* bytes: files up to this size are also cut */
-#define FILE_MAX (1024 * 1024) /* bytes: larger files are refused */
+#define CUT_MAX 1024           /* bytes; files up to this size are also used cut */
+#define FILE_MAX (1024 * 1024) /* bytes; larger files are refused */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -30,7 +30,7 @@ static void feed (const unsigned char *data, size_t size)
     free (copy);
 }
 
-/* Read a whole file to 'data' of FILE_MAX bytes. Returns the size, or -1. */
+/* Read a whole file into 'data', which has FILE_MAX bytes. Returns the size, or -1. */
 static long slurp (const char *path, unsigned char *data)
 {
     FILE *f = fopen (path, "rb");

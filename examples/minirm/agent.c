@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* agent.c - the part of minirm that runs commands, one on each rank
+/* agent.c - the part of minirm that runs commands: one agent on each rank
  *
- * Each accepted request is answered when its command has ended. When the requester or the agent ends, the command is
- * killed with all processes of its process group.
+ * An accepted request is answered when its command has ended. If the requester or the agent ends, the command is
+ * killed, with all processes of its process group.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@ struct run {
 struct agent {
     idt_t *h;
     uint32_t rank;
-    int signals; /* a descriptor for SIGCHLD and the signals that end the agent */
+    int signals; /* a signalfd for SIGCHLD and the signals that end the agent */
     int slots;
     struct run run[MAX_SLOTS];
 };
@@ -42,8 +42,8 @@ static struct run *find_run (struct agent *a, pid_t pid)
 
 /* --- a command begins -------------------------------------------------------------------------------------------- */
 
-/* The strings of an array, borrowed; the caller frees the returned list. NULL with errno EPROTO (the array is empty, or
- * has other values) or ENOMEM.
+/* Return the strings of an array, which are borrowed; the caller frees the list. Returns NULL with errno EPROTO (the
+ * array is empty, or has other values) or ENOMEM.
  */
 static char **make_argv (const json_t *command)
 {
@@ -158,7 +158,9 @@ static void kill_run (struct run *run)
     run->request = NULL;
 }
 
-/* A requester is identified by the oldest route of its messages, where they entered the tree. */
+/* Whether two messages are from the same requester. The oldest route of a message identifies its requester, because
+ * there the message entered the tree.
+ */
 static bool same_asker (const idt_msg_t *a, const idt_msg_t *b)
 {
     const char *x = idt_msg_route_oldest (a), *y = idt_msg_route_oldest (b);
@@ -191,7 +193,7 @@ static void hello_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         announce (arg);
 }
 
-/* Requests of other users than the instance's owner are refused: 0 stands for IDT_ROLE_OWNER. */
+/* Only the instance's owner may send requests: 0 stands for IDT_ROLE_OWNER. */
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "minirm-exec.run", run_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "minirm-exec.disconnect", disconnect_cb, 0 },
@@ -215,7 +217,7 @@ static int watch_signals (struct agent *a, idt_watcher_t **w)
     return 0;
 }
 
-/* Waits for the answer. */
+/* Wait for the answer. Returns 0, or -1 after a message. */
 static int done (idt_future_t *f, const char *what)
 {
     int rc = f ? idt_rpc_get (f, NULL) : -1;
@@ -226,7 +228,9 @@ static int done (idt_future_t *f, const char *what)
     return rc;
 }
 
-/* Handlers are set first, because a request may arrive as soon as the service is registered. */
+/* Serve requests until the agent ends. Handlers are set first, because a request may arrive as soon as the service is
+ * registered.
+ */
 static int serve (struct agent *a)
 {
     if (idt_handlers_add (a->h, handlers, a) < 0

@@ -6,8 +6,9 @@
  *   minirm --agent [SLOTS]   on each rank that runs jobs: up to SLOTS commands at a time (1)
  *   minirm                   once, anywhere in the instance: the manager
  *
- * A job is acknowledged when it and all earlier ones have finished and the events job.start and job.finish are
- * published. Until then the instance keeps it, and a restarted manager gets it again: each job runs at least once.
+ * A job is acknowledged when it and all earlier jobs have finished, and the events job.start and job.finish are
+ * published. Until then the instance keeps the job, and a restarted manager gets it again. So each job runs at least
+ * once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +19,9 @@
 
 #include "minirm.h"
 
-#define WINDOW 1024  /* jobs that the manager holds at a time */
-#define TRIES 3      /* ranks that may fail while they run a job */
-#define TICK_MS 1000 /* between repetitions of failed requests */
+#define WINDOW 1024  /* most jobs that the manager holds at a time */
+#define TRIES 3      /* if so many ranks are lost while they run a job, it is not run again */
+#define TICK_MS 1000 /* ms between repetitions of failed requests */
 
 enum state { WAITING, RUNNING, ENDED, TELLING, TOLD };
 
@@ -29,11 +30,11 @@ struct job {
     struct manager *m;
     enum state state;
     char id[FLUID_TEXT_MAX];
-    json_t *command; /* NULL: it has no command that minirm can run */
+    json_t *command; /* NULL: the jobspec has no command that minirm can run */
     uint32_t rank;
     int tries;
-    int status;    /* exit code, or 128 and a signal; -1: it did not run */
-    char why[256]; /* reason of the status */
+    int status;    /* exit code, or 128 + number of a signal; -1: the command did not run */
+    char why[256]; /* why the job has this status */
 };
 
 struct rank {
@@ -44,11 +45,11 @@ struct manager {
     idt_t *h;
     uint32_t size;
     struct rank *ranks;
-    TAILQ_HEAD (jobs, job) jobs; /* in order of id: all jobs that were received and not acknowledged */
+    TAILQ_HEAD (jobs, job) jobs; /* all jobs that were received and not acknowledged, in order of id */
     int njobs;
     idt_future_t *watch;
-    json_int_t number;  /* of the current watch */
-    struct job *acking; /* an acknowledgement of the jobs up to this one is pending */
+    json_int_t number;  /* number of the present watch */
+    struct job *acking; /* jobs up to this one are being acknowledged; NULL: none */
 };
 
 void complain (const char *what, const char *why)
@@ -78,7 +79,7 @@ static idt_future_t *publish (const struct job *job, const char *topic)
     return f;
 }
 
-/* --- acknowledgements: of the first jobs that are finished, one request at a time -------------------------------- */
+/* --- acknowledgements: the finished jobs at the front of the list, one request at a time ------------ */
 
 static void acknowledge (struct manager *m);
 
@@ -103,7 +104,7 @@ static void acked_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
     m->acking = NULL;
     if (!good)
-        return; /* the timer repeats it */
+        return; /* the timer tries again */
     while (TAILQ_FIRST (&m->jobs) != last)
         forget_first (m);
     forget_first (m);
@@ -128,14 +129,16 @@ static void acknowledge (struct manager *m)
 
 /* --- the end of a job -------------------------------------------------------------------------------------------- */
 
-/* The instance forgets an acknowledged job, so the event about its end is published before the acknowledgement. */
+/* The event about the end of a job was published. Only now the job may be acknowledged, because the instance forgets
+ * acknowledged jobs.
+ */
 static void told_cb (idt_future_t *f, void *arg)
 {
     struct job *job = arg;
 
     job->state = idt_rpc_get (f, NULL) == 0 ? TOLD : ENDED;
     if (job->state == ENDED)
-        complain ("job.finish", idt_future_error (f)); /* the timer repeats it */
+        complain ("job.finish", idt_future_error (f)); /* the timer tries again */
     idt_future_destroy (f);
     acknowledge (job->m);
 }
@@ -163,14 +166,15 @@ static void end (struct job *job, int status, const char *why)
 
 static void start_jobs (struct manager *m);
 
-/* The rank is lost (EHOSTUNREACH), or its agent is (ENOSYS), or it has no free slot (EAGAIN). This may not be the fault
- * of the job, so another rank may run it. After several lost ranks, though, the job may be the cause.
+/* A job could not run, because the rank is lost (EHOSTUNREACH), its agent is lost (ENOSYS), or the rank has no free
+ * slot (EAGAIN). This need not be the fault of the job, so another rank may run it. But if several ranks were lost
+ * while they ran the job, the job may be the cause.
  */
 static void lost (struct job *job, int errnum, const char *why)
 {
     struct rank *rank = &job->m->ranks[job->rank];
 
-    rank->slots = errnum == EAGAIN ? rank->running : 0; /* until its agent reports otherwise */
+    rank->slots = errnum == EAGAIN ? rank->running : 0; /* until the agent of the rank reports its slots again */
     job->state = WAITING;
     if (errnum != EAGAIN && ++job->tries == TRIES)
         end (job, -1, why);
@@ -208,7 +212,7 @@ static void start (struct job *job, uint32_t rank)
     idt_future_destroy (publish (job, "job.start"));
 }
 
-/* The rank with the most free slots; the number of ranks if no rank has one. */
+/* Return the rank with the most free slots. If no rank has a free slot, return the number of ranks. */
 static uint32_t find_room (const struct manager *m)
 {
     uint32_t best = m->size;
@@ -252,7 +256,7 @@ static void agent_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- jobs come --------------------------------------------------------------------------------------------------- */
 
-/* minirm runs one command of its own user, in one slot; it ignores resources, environments and times. */
+/* Take a job. minirm runs one command of its own user, in one slot. It ignores resources, environments and times. */
 static void take_job (struct manager *m, json_t *o)
 {
     struct job *job = calloc (1, sizeof (*job));
@@ -284,7 +288,7 @@ static void jobs_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get_unpack (f, "{s:I s:o}", "watch", &m->number, "jobs", &jobs) < 0) {
         complain ("ingest.watch", idt_future_error (f));
         idt_future_destroy (f);
-        m->watch = NULL; /* the timer watches again */
+        m->watch = NULL; /* the timer begins to watch again */
         return;
     }
     json_array_foreach (jobs, i, o)
@@ -294,7 +298,7 @@ static void jobs_cb (idt_future_t *f, void *arg)
     acknowledge (m);
 }
 
-/* Watch from the last job on; without one, from the acknowledged jobs on. */
+/* Watch the jobs after the last one that is held. If none is held, watch those after the acknowledged jobs. */
 static void watch (struct manager *m)
 {
     struct job *last = TAILQ_LAST (&m->jobs, jobs);
@@ -324,7 +328,7 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
         if (job->state == ENDED)
             tell (job);
     }
-    if (waiting) /* agents that seemed lost or full report their slots */
+    if (waiting) /* agents that seemed to be lost or full report their slots again */
         idt_future_destroy (idt_event_publish (m->h, "minirm.hello", 0, NULL));
     acknowledge (m);
     start_jobs (m);
@@ -349,7 +353,7 @@ static int manager_main (idt_t *h)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     }
     complain ("cannot continue", strerror (errno));
-    return 1; /* with all of its jobs: the next manager begins with the unacknowledged ones */
+    return 1; /* jobs stay in the instance: the next manager gets the unacknowledged ones */
 }
 
 int main (int argc, char **argv)

@@ -4,9 +4,9 @@
 /* rank-service.c - a program that offers a service on its rank, and calls the service of other ranks
  *
  *   rank-service serve                offers rank-load on the rank of its broker, until a signal or the broker's end
- *   rank-service load [-t MS] RANK    asks that rank for its load
- *   rank-service least [-t MS]        asks its own rank for the rank with the least load; that rank asks all ranks, for
- *                                     MS (1000)
+ *   rank-service load [-t MS] RANK    requests the load of that rank
+ *   rank-service least [-t MS]        requests the rank with the least load from its own rank, which waits for the answers
+ *                                     of all ranks for MS (1000)
  *   rank-service cost [-n N] RANK...  the median time of N calls (10000) to each rank, one after the other
  *
  * The service:
@@ -27,7 +27,7 @@
 #define WAIT_MS 1000
 #define CALLS 10000
 #define CALLS_MAX 10000000
-#define MAX_ASKING 16 /* concurrent requests for the least load */
+#define MAX_ASKING 16 /* most requests for the least load that are served at a time */
 
 static int fail (const char *what, const char *why)
 {
@@ -35,7 +35,7 @@ static int fail (const char *what, const char *why)
     return -1;
 }
 
-/* Print the error of a failed call; 'f' is NULL if it could not be sent. */
+/* Print the error of a failed call. 'f' is NULL if the request could not be sent. */
 static int fail_call (const char *what, idt_future_t *f)
 {
     return fail (what, f ? idt_future_error (f) : strerror (errno));
@@ -49,11 +49,11 @@ struct server {
     int asking;
 };
 
-/* One request for the least load, until its answer. */
+/* A request for the least load, until it is answered. */
 struct search {
     struct server *sv;
     const idt_msg_t *request;
-    uint32_t waiting, answered, best; /* ranks */
+    uint32_t waiting, answered, best; /* ranks that must still answer; ranks that have answered; the best rank */
     double load;
 };
 
@@ -82,8 +82,8 @@ static void search_end (struct search *s)
     free (s);
 }
 
-/* Called once for each rank: with its answer, with an error if it cannot be reached or has no such service, or with
- * ETIMEDOUT. So the last of these calls can send the answer.
+/* Called once for each rank: with its answer, with an error if the rank cannot be reached or has no such service, or
+ * with ETIMEDOUT. So the last of these calls can send the answer to the requester.
  */
 static void load_cb (idt_future_t *f, void *arg)
 {
@@ -102,7 +102,7 @@ static void load_cb (idt_future_t *f, void *arg)
         search_end (s);
 }
 
-/* The handler does not wait: it returns, and other requests are served meanwhile. */
+/* Send the requests of a search. This does not wait for answers, so other requests are served meanwhile. */
 static void search_begin (struct server *sv, const idt_msg_t *msg, double wait_ms)
 {
     struct search *s = calloc (1, sizeof (*s));
@@ -113,7 +113,7 @@ static void search_begin (struct server *sv, const idt_msg_t *msg, double wait_m
     }
     s->sv = sv;
     s->request = idt_msg_ref (msg);
-    s->waiting = 1; /* this function, until all ranks were asked */
+    s->waiting = 1; /* counts this function until requests were sent to all ranks */
     sv->asking++;
     for (uint32_t rank = 0; rank < sv->size; rank++) {
         idt_future_t *f = idt_rpc_pack (sv->h, "rank-load.get", rank, 0, "{}");
@@ -153,7 +153,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* Handlers are set first, because a request may arrive as soon as the service is registered. */
+/* Serve requests. Handlers are set first, because a request may arrive as soon as the service is registered. */
 static int serve (idt_t *h)
 {
     struct server sv = { .h = h };
@@ -174,7 +174,7 @@ static int serve (idt_t *h)
 
 /* --- who calls it ------------------------------------------------------------------------------------------------ */
 
-/* Wait for the answer until the deadline. A later answer is dropped with the future. */
+/* Wait for the answer until the deadline. If it arrives later, it is dropped with the future. */
 static int await (idt_future_t *f, double wait_ms, const char *what)
 {
     if (!f || idt_future_wait (f, wait_ms) < 0 || idt_rpc_get (f, NULL) < 0)
@@ -199,7 +199,9 @@ static int ask_load (idt_t *h, uint32_t nodeid, double wait_ms)
     return rc;
 }
 
-/* The rank that searches has its own deadline: wait a little longer, for its result until then. */
+/* Request the least load. The rank that searches has its own deadline. So wait a little longer, to get what it has
+ * found by then.
+ */
 static int ask_least (idt_t *h, double wait_ms)
 {
     idt_future_t *f = idt_rpc_pack (h, "rank-load.least", IDT_NODEID_ANY, 0, "{s:i}", "wait", (int)wait_ms);
@@ -234,7 +236,7 @@ static int compare (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One call, or one echo of the same size. Returns 0, or -1 after a message. */
+/* Make one call, or one echo of the same size. Returns 0, or -1 after a message. */
 typedef int (*once_f) (void *arg);
 
 static int measure (const char *name, once_f once, void *arg, double *us, size_t n)
@@ -251,7 +253,7 @@ static int measure (const char *name, once_f once, void *arg, double *us, size_t
     return fflush (stdout);
 }
 
-/* The minimum for any server: a process that sends back what it reads from a socket. */
+/* Measure the least that any server needs: a process sends back the bytes that it reads from a socket. */
 static int echo_once (void *arg)
 {
     char buf[128] = { 0 };
@@ -337,7 +339,7 @@ static int run (idt_t *h, const char *what, double wait_ms, size_t calls, char *
     return measure_calls (h, ranks, calls);
 }
 
-/* Whether the command is 'what' and the number of ranks is allowed for it. */
+/* Whether 'what' is the command, and the command allows this number of ranks. */
 static bool is_command (const char *what, int ranks)
 {
     return (ranks == 0 && (strcmp (what, "serve") == 0 || strcmp (what, "least") == 0))
@@ -351,7 +353,8 @@ int main (int argc, char **argv)
     idt_error_t error;
     int option;
 
-    while ((option = getopt (argc, argv, "t:n:")) != -1) /* GNU's getopt allows options anywhere */
+    while ((option = getopt (argc, argv, "t:n:"))
+           != -1) /* GNU's getopt () finds options between other arguments, too */
         if (option == 't')
             wait_ms = atof (optarg);
         else if (option == 'n')
