@@ -33,7 +33,6 @@ struct relay_batch {
     struct parcels parcels; /* in the order of their jobs */
     uint64_t number;
     uint32_t tag;   /* of the last time the batch was sent; 0: never sent */
-    bool under_way; /* or being answered */
 };
 
 struct job_relay {
@@ -151,7 +150,6 @@ static void set_under_way (struct job_relay *r, struct relay_batch *b)
 {
     TAILQ_REMOVE (&r->waiting, b, link);
     TAILQ_INSERT_TAIL (&r->under_way, b, link);
-    b->under_way = true;
     r->stats.under_way++;
     r->stats.parcels -= parcels_of (b);
 }
@@ -200,7 +198,6 @@ static void wait_again (struct job_relay *r, struct relay_batch *b)
 {
     struct relay_batch *after = TAILQ_FIRST (&r->waiting);
 
-    b->under_way = false;
     r->stats.parcels += parcels_of (b);
     while (after && after->number < b->number)
         after = TAILQ_NEXT (after, link);
