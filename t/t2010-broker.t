@@ -38,14 +38,14 @@ hydra_fails() { ! hydra "$@"; }
 rm -f ready stop && mkfifo ready stop
 serve='echo $IDTREE_URI >ready; cat stop >/dev/null'
 
-test_expect_success 'a broker without a launcher is a tree of one' '
+test_expect_success 'a broker without a launcher is an instance of one broker' '
     idtree-broker idtree getattr size >out && test "$(cat out)" = 1 && nothing_left
 '
-test_expect_success 'the command has the address in IDTREE_URI and FLUX_URI, and its exit code becomes the broker'\''s' '
+test_expect_success 'the command of a broker has the address in IDTREE_URI and FLUX_URI, and the broker returns the exit code of the command' '
     test_expect_code 7 idtree-broker sh -c "echo \$IDTREE_URI >uri; echo \$FLUX_URI >flux-uri; exit 7" &&
     grep "^local://$TMPDIR/idtree-....../local-0$" uri && test_cmp uri flux-uri && nothing_left
 '
-test_expect_success 'the exit code is 128 plus the signal that ended the command, 127 if it is missing, 126 if it cannot be run' '
+test_expect_success 'the exit code of a broker is 128 plus the signal that ended its command, 127 if the command is missing, 126 if it cannot be run' '
     test_expect_code 143 idtree-broker sh -c "kill -TERM \$\$" &&
     test_expect_code 127 idtree-broker ./nosuch 2>err && grep nosuch err &&
     touch data && test_expect_code 126 idtree-broker ./data 2>err && grep data err && nothing_left
@@ -53,12 +53,12 @@ test_expect_success 'the exit code is 128 plus the signal that ended the command
 test_expect_success 'the command inherits neither the variables of a launcher nor blocked signals' '
     idtree-broker sh -c "env | grep ^PMI_; grep SigBlk /proc/self/status" >out; grep "SigBlk:.0*$" out && ! grep PMI out
 '
-test_expect_success 'unknown options, and attributes without a name or a value, have exit code 2' '
+test_expect_success 'a broker with an unknown option, or an attribute without a name or a value, exits with code 2' '
     test_expect_code 2 idtree-broker --nosuch 2>err && grep -- --help err &&
     test_expect_code 2 idtree-broker -o size 2>err && grep "ATTR=VALUE" err &&
     test_expect_code 2 idtree-broker -o =1 2>err && nothing_left
 '
-test_expect_success 'a value that is not UTF-8 or has control characters is refused where it is set, with a message that names it' '
+test_expect_success 'a value that is not UTF-8 or has control characters is refused with a message that names its attribute' '
     bad=$(printf "caf\351") && mkdir "$TMPDIR/$bad" &&
     test_expect_code 2 idtree-broker -o uid.node=$bad 2>err && grep "attribute uid.node: byte 4 of its value (0xe9) is not UTF-8" err &&
     test_expect_code 2 idtree-broker -t "kary:2$(printf "\033")" 2>err && grep "attribute tbon.topo: byte 7 .*control character" err &&
@@ -67,7 +67,7 @@ test_expect_success 'a value that is not UTF-8 or has control characters is refu
     test_expect_code 2 env IDTREE_MODULE_PATH=$bad idtree-broker 2>err && grep "attribute module.path: byte 4" err &&
     rmdir "$TMPDIR/$bad" && nothing_left
 '
-test_expect_success 'an invalid attribute is refused with one line that names it' '
+test_expect_success 'an invalid attribute is refused with one line that names the attribute' '
     for a in nosuch=1 rank=1 size=2 tbon.topo=kary:0 tbon.topo=kary:-1 tbon.topo=kary:0x tbon.topo=binomal tbon.timeout=0 \
         tbon.timeout=5x log-level=8 log-stderr-level=debug log-ring-size=0 local.max-message=1 local.max-queue=x \
         local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch statedir= \
@@ -77,7 +77,7 @@ test_expect_success 'an invalid attribute is refused with one line that names it
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left
 '
-test_expect_success 'a broker keeps an attribute of a module that may be loaded later; a loaded module must know its attributes' '
+test_expect_success 'a broker keeps an attribute of a module that may be loaded later; a module that is loaded must know its attributes' '
     idtree-broker -o broker.modules=fluid -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
     test "$(cat out)" = 3 && idtree-broker -o broker.modules= -o fluid.lease=7s true &&
     test_expect_code 2 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
@@ -92,7 +92,7 @@ test_expect_success 'a rundir that is too long for sockets is refused with a mes
 test_expect_success 'a rundir that other users can write to is refused' '
     mkdir -m 777 open && test_expect_code 1 idtree-broker -o rundir=open true 2>err && grep "writable by no other user" err
 '
-test_expect_success 'a rundir that is a symbolic link is refused, and so is a statedir that is a link or that others can write to' '
+test_expect_success 'a rundir that is a symbolic link is refused, and so is a statedir that is a symbolic link or that others can write to' '
     mkdir -m 700 own && ln -s own linked && mkdir -m 777 shared &&
     test_expect_code 1 idtree-broker -o rundir=linked/ true 2>err && grep "rundir linked/: is a symbolic link" err &&
     for d in linked shared; do
@@ -115,7 +115,7 @@ while True:
 open("full", "w").close()
 sys.stdin.read()
 END
-test_expect_success 'a second broker is refused immediately while the first is stopped and its backlog of connections is full' '
+test_expect_success 'a second broker is refused immediately while the first is stopped and the backlog of its socket is full' '
     rm -f full && mkfifo full go && idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
     uri=$(wait_fifo ready) && kill -STOP $pid && { python3 fill.py "$TMPDIR/run/local-0" <go & } && exec 7>go && wait_fifo full &&
     test_expect_code 1 timeout 60 idtree-broker -o rundir="$TMPDIR/run" true 2>err; rc=$?
@@ -142,7 +142,7 @@ test_expect_success 'a second broker on the same rundir is refused, and the firs
     grep "another broker is serving" err && idtree getattr --uri "$uri" rank && : >stop && wait $pid &&
     nothing_left
 '
-test_expect_success HYDRA 'a second tree on the same rundir is refused, and the first still accepts its children' '
+test_expect_success HYDRA 'a second tree on the same rundir is refused, and the brokers of the first still accept their children' '
     hydra 3 idtree-broker -o rundir="$TMPDIR/run" -t kary:1 sh -c "$serve" & pid=$! &&
     uri=$(wait_fifo ready) && hydra_fails 3 idtree-broker -o rundir="$TMPDIR/run" -t kary:1 true >out 2>&1 &&
     ls "$TMPDIR/run" >files && test "$(grep -c "^local-[012]$\|^tbon-[01]$" files)" = 5 &&
@@ -162,12 +162,12 @@ done
 test_expect_success HYDRA 'under Hydra 16 brokers form one tree, and its rank 0 runs the command once' '
     hydra 16 idtree-broker idtree getattr size >out && test "$(cat out)" = 16 && nothing_left
 '
-test_expect_success HYDRA 'on several hosts each rank returns the same list of hosts, as rank 0 learned it' '
+test_expect_success HYDRA 'on several hosts each rank returns the list of hosts that rank 0 has learned' '
     mpiexec.hydra -launcher fork -hosts a,b -ppn 2 -n 4 idtree-broker sh -c "
         for r in 0 1 3; do idtree getattr -r \$r hostlist; done" </dev/null >out &&
     grep -q . out && test "$(sort -u out | wc -l)" = 1 && test "$(wc -l <out)" = 3 && nothing_left
 '
-test_expect_success HYDRA 'the exit code of the command becomes the launcher'\''s' '
+test_expect_success HYDRA 'the launcher returns the exit code of the command of rank 0' '
     test_expect_code 7 hydra 4 idtree-broker sh -c "exit 7" && nothing_left
 '
 test_expect_success HYDRA 'eight brokers form a chain over tcp' '
@@ -179,7 +179,7 @@ test_expect_success HYDRA 'SIGTERM to rank 0 stops all brokers, and they leave n
     test_expect_code 143 hydra 7 idtree-broker -t kary:2 sh -c "kill -TERM \$PPID; exec sleep 1000" 2>err && nothing_left &&
     ! grep "at once" err
 '
-test_expect_success HYDRA 'SIGTERM to all brokers at the same time keeps the order: leaves still end first' '
+test_expect_success HYDRA 'after SIGTERM to all brokers at the same time a broker still ends after its children' '
     for i in 1 2 3; do
         hydra 7 idtree-broker -t kary:2 sh -c "kill -TERM \$(for r in 6 5 4 3 2 1 0; do idtree getattr -r \$r broker.pid; done);
             exec sleep 1000" 2>err; nothing_left && ! grep "at once" err || return 1
@@ -212,7 +212,7 @@ test_expect_success HYDRA 'a rank whose topology differs from that of rank 0 end
     grep "rank [1-4] has the topology kary:3, but rank 0 began with kary:2: all must have the same" err.? &&
     test ! -e started; rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
 '
-test_expect_success HYDRA 'an error that is found only after the ranks have met is reported, too' '
+test_expect_success HYDRA 'an error that is found only after the brokers have exchanged bizcards is reported' '
     test_expect_code 2 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&
     rm -f said.? && hydra_fails 3 sh -c "exec idtree-broker -o nosuch=1 true 2>said.\$PMI_RANK" && grep "unknown attribute .nosuch" said.?
     rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0

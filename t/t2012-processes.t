@@ -36,13 +36,13 @@ test_expect_success 'four processes host 40 ranks, and all ranks are up' '
     test "$(grep -c " up$" status)" = 40 && test "$(awk "NR > 1 { print \$2 }" status | sort -u | wc -l)" = 4 &&
     test "$(grep -c " full " overlay)" = 40 && test ! -s err && nothing_left
 '
-test_expect_success 'five brokers share one process with --per-process 100 and auto, and each has its own with 1' '
+test_expect_success 'with --per-process 100 and auto five brokers share one process, and with --per-process 1 each has its own' '
     for n in 100 auto 1; do
         idtree start -s 5 --per-process $n idtree startctl status >status &&
         awk "NR > 1 { print \$2 }" status | sort -u | wc -l || return 1
     done >pids && printf "1\n1\n5\n" >expected && test_cmp expected pids && nothing_left
 '
-test_expect_success 'the ranks of --local-sockets, and the first rank of each process, have a socket of their own' '
+test_expect_success 'the ranks of --local-sockets, and the first rank of each process, have sockets of their own' '
     idtree start -s 12 --per-process 12 --topology kary:3 --local-sockets 2,7-8 sh -ec "
         ls \$(dirname \${IDTREE_URI#local://}) >files
         for r in 2 8; do idtree getattr --uri \${IDTREE_URI%/*}/local-\$r rank; done >ranks" &&
@@ -55,21 +55,21 @@ test_expect_success '--local-sockets refuses an invalid set of ranks, and a rank
     done && test_expect_code 2 idtree start --local-sockets 1,2-4 -s 4 true 2>err &&
     grep -e "--local-sockets: there is no rank 4: the instance has ranks 0 to 3" err && nothing_left
 '
-test_expect_success 'other topologies are divided into processes, too' '
+test_expect_success 'trees of other topologies than kary can be divided into processes' '
     for t in kary:1 kary:2 mincrit:3 binomial; do
         idtree start -s 20 --per-process 6 --topology $t sh -c ". ./inside.sh; is_full && idtree startctl status" >status &&
         awk "NR > 1 { print \$2 }" status | sort | uniq -c | awk "\$1 > 9 { exit 1 } END { exit NR < 3 || NR > 4 }" ||
             { echo "$t:"; cat status; return 1; }
     done && nothing_left
 '
-test_expect_success 'every rank makes ids, and no id is issued twice' '
+test_expect_success 'every rank of shared processes makes ids, and no id is issued twice' '
     inside "all_ids >ids" && test "$(sort -u ids | wc -l)" = 40
 '
 test_expect_success 'a subscriber in another process receives an event' '
     inside "r=\$(elsewhere); IDTREE_URI=\${IDTREE_URI%/*}/local-\$r idtree event sub --count=1 x. >event &
         r=\$(elsewhere); wait_subscribers \$r 1; idtree event pub x.y; wait" && grep x.y event
 '
-test_expect_success 'a killed rank dies without goodbye: its children attach to its parent, and return when it runs again' '
+test_expect_success 'a killed rank sends no goodbye: its children attach to its parent, and return when the rank runs again' '
     inside "
         pid=\$(pid_of 1); idtree startctl kill 1; is_state 1 \"killed by SIGKILL\"
         wait_attached 4 0; wait_attached 6 0; all_ids_but_1() { for r in 0 4 13 39; do idtree id new --rank \$r; done; }
@@ -78,7 +78,7 @@ test_expect_success 'a killed rank dies without goodbye: its children attach to 
     test "$(sort -u ids | wc -l)" = 5 && grep "lost: the connection was closed" err && ! grep "has stopped\|was killed" err &&
     nothing_left
 '
-test_expect_success 'a killed process takes its ranks along, and all of them return with it' '
+test_expect_success 'when a process is killed all of its ranks are lost, and all return when the process is run again' '
     inside "
         r=\$(elsewhere); pid=\$(pid_of \$r); ranks_with \$r >ranks; kill -9 \$pid
         wait_until \"rank \$r is down\" is_state \$r \"killed by SIGKILL\"
@@ -90,13 +90,13 @@ test_expect_success 'a killed process takes its ranks along, and all of them ret
     grep "the process (pid [0-9]*) of $(wc -l <ranks) brokers, rank [0-9]* the first of them, was killed by SIGKILL" err &&
     nothing_left
 '
-test_expect_success 'a stopped rank does nothing: its neighbours give it up, and it returns when it is continued' '
+test_expect_success 'the parent and the children of a stopped rank end their links to it, and the rank returns when it is continued' '
     inside "
         idtree startctl stop 1; is_state 1 stopped; wait_attached 4 0; wait_attached 5 0
         idtree startctl cont 1; is_state 1 up; wait_attached 1 0; wait_attached 4 1; wait_until full is_full; all_ids >ids" &&
     test "$(sort -u ids | wc -l)" = 40 && nothing_left
 '
-test_expect_success 'a process whose ranks were all killed stays alive, and one rank can return alone' '
+test_expect_success 'a process whose ranks were all killed does not end, and one of its ranks can be run again alone' '
     inside "
         r=\$(elsewhere); pid=\$(pid_of \$r); ranks_with \$r >ranks
         idtree startctl kill \$(cat ranks); idtree startctl run \$r; test \$(pid_of \$r) = \$pid
@@ -106,7 +106,7 @@ test_expect_success 'an instance ends although all ranks of a process were kille
     inside "idtree startctl kill \$(ranks_with \$(elsewhere)); idtree startctl stop 0" 2>err && ! grep "did not end" err &&
     nothing_left
 '
-test_expect_success 'SIGTERM ends a rank in order, and other signals are refused' '
+test_expect_success 'SIGTERM ends a rank in an orderly way, and other signals are refused' '
     inside "
         idtree startctl kill --signal TERM 39; is_state 39 \"exited with status 0\"
         idtree startctl kill --signal USR1 38" 2>err; test $? = 1 &&
@@ -114,7 +114,7 @@ test_expect_success 'SIGTERM ends a rank in order, and other signals are refused
 '
 # AddressSanitizer prints that it cannot read the registers of a thread that has just ended.
 said() { grep -v "Unable to get registers from thread" err; }
-test_expect_success 'each process reports an invalid option at most once' '
+test_expect_success 'each of several processes reports an invalid option at most once' '
     for o in "--topology kary:-1" "--topology custom:nosuch" "-o log-level=9"; do
         test_must_fail idtree start -s 40 --per-process 10 $o true 2>err && test "$(said | wc -l)" -le 5 &&
         test "$(said | sort -u | wc -l)" -le 2 || { cat err; return 1; }
@@ -150,7 +150,7 @@ fit() { # of 300 brokers as many as that fit, and do start; with "sockets" each 
 test_expect_success 'brokers of a process need no open files for links in memory' '
     few_files -s 300 --local-sockets 3-5 sh -c "$wait_full" full 300 || { cat err; false; }
 '
-test_expect_success 'sockets and other links need open files: the number of brokers that is reported to fit does start' '
+test_expect_success 'sockets and other links need open files, and as many brokers as are reported to fit can be started' '
     fit 24 sockets && fit 69 none -o tbon.transport=inproc && fit 36 none -o tbon.transport=inproc --topology kary:1 &&
     fit 14 none -o tbon.transport=zmq && fit 8 sockets -o tbon.transport=zmq && nothing_left
 '

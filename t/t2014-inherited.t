@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t2014-inherited.t - programs that start with signals, limits, modes and descriptors as no shell leaves them
-test_description='a program sets what it inherits from its caller, or reports what is missing'
+test_description='a program sets the signals, limits and descriptors that it inherits from its caller, or reports what is missing'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs setpriv prlimit
 
@@ -60,7 +60,7 @@ test_expect_success ENV_SIGNALS 'a signal ends a client whose caller blocks sign
 # The superuser may write whatever the mode says.
 as_user() { if test "$(id -u)" = 0; then setpriv --reuid 64021 --regid 64021 --clear-groups "$@"; else "$@"; fi; }
 if as_user test -r "$IDTREE_SRCDIR/t/wait.sh" -a -x "$IDTREE_BUILDDIR/src/cmd/idtree"; then test_set_prereq USER_REACHES_TREE; fi
-test_expect_success USER_REACHES_TREE 'an instance runs, and its files are their owner'\''s, whatever the umask' '
+test_expect_success USER_REACHES_TREE 'an instance runs, and its files belong to the owner only, whatever the umask' '
     mkdir "$TMPDIR/any" && chmod 777 "$TMPDIR/any" && chmod 755 "$TMPDIR" &&
     for mask in 0777:0077 0700:0000 0:0000; do
         (umask ${mask%:*} && TMPDIR=$TMPDIR/any && export TMPDIR &&
@@ -69,11 +69,11 @@ test_expect_success USER_REACHES_TREE 'an instance runs, and its files are their
 '
 # Sanitizers have files of their own and larger stack frames.
 is_sanitized || test_set_prereq PLAIN
-test_expect_success PLAIN 'a limit of file sizes ends no program: it reports the file that it needs, or does without' '
+test_expect_success PLAIN 'a limit of file sizes ends no program: a program reports the file that it cannot write, or continues without the file' '
     prlimit --fsize=0 idtree start -s 2 true 2>&1 | cat >out && grep "instance: File too large" out && ! grep SIGXFSZ out &&
     prlimit --fsize=4096 idtree start -s 2 sh -c "idtree id new; echo ended" 2>/dev/null | cat >out && grep ended out
 '
-test_expect_success PLAIN 'each program refuses a hard stack limit below 256 KiB, and runs with one above it' '
+test_expect_success PLAIN 'each program refuses a hard stack limit below 256 KiB, and runs with a higher limit' '
     for program in idtree "$IDTREE_BUILDDIR/src/cmd/idtree-all" "$broker"; do
         ! prlimit --stack=204800:204800 $program --version 2>err >out && grep "200 KiB (ulimit -Hs), and at least 256 KiB" err || return 1
     done
@@ -82,7 +82,7 @@ test_expect_success PLAIN 'each program refuses a hard stack limit below 256 KiB
 '
 # A soft limit cannot exceed the hard limit.
 if test "$(ulimit -Hs)" = unlimited; then test_set_prereq UNLIMITED_STACK; fi
-test_expect_success PLAIN,UNLIMITED_STACK 'an instance runs without a stack limit, and with one that is too large for a thread' '
+test_expect_success PLAIN,UNLIMITED_STACK 'an instance runs without a stack limit, and with a limit that is too large for a thread' '
     prlimit --stack=unlimited: idtree start -s 2 idtree id new &&
     prlimit --stack=100000000000: idtree start -s 2 idtree id new
 '

@@ -22,7 +22,7 @@ with_each() { # command, with the name in $name
     done
     unset IFS
 }
-test_expect_success 'brokers accept any name of the folder for sockets' '
+test_expect_success 'brokers accept any name for the folder of their sockets' '
     with_each "idtree start -s 3 --dir \"$top/\$name\" idtree id new -r 2 -n 2 &&
         mkdir -m 700 \"$top/\$name\" && TMPDIR=\"$top/\$name\" idtree start -s 4 --per-process 2 idtree id new -r 3 &&
         test_nothing_in \"$top/\$name\" && rmdir \"$top/\$name\""
@@ -34,14 +34,14 @@ counts() { idtree metrics -r 0 | grep -q '^idtree_fluid_ids_total{origin="page"}
 "$LOAD" make made.$$ 1000 1 && wait_until "ids of the page are counted" counts
 EOF
 chmod +x by-page
-test_expect_success 'processes make ids from the page in a folder of any name' '
+test_expect_success 'processes make ids from the page in a folder with any name' '
     export LOAD="$IDTREE_BUILDDIR/t/pageload" && with_each "idtree start --dir \"$top/\$name\" ./by-page"
 '
-test_expect_success 'brokers accept any name of the statedir' '
+test_expect_success 'brokers accept any name for the statedir' '
     with_each "idtree init --statedir \"$top/\$name\" && idtree start -s 2 -o statedir=\"$top/\$name\" idtree id new -r 1 &&
         idtree state check \"$top/\$name\" && rm -rf \"$top/\$name\""
 '
-test_expect_success HYDRA 'brokers of a parallel launcher accept any name of their folder' '
+test_expect_success HYDRA 'brokers of a parallel launcher accept any name for their folder' '
     with_each "mkdir -m 700 \"$top/\$name\" && TMPDIR=\"$top/\$name\" mpiexec.hydra -n 3 idtree-broker idtree id new -r 2 </dev/null &&
         test_nothing_in \"$top/\$name\" && rmdir \"$top/\$name\""
 '
@@ -63,7 +63,7 @@ test_expect_success UTS 'each rank of a host returns the name of the host, with 
         test "$(head -n 1 out)" = "${both#*=}" || { echo "$both"; cat out; return 1; }
     done
 '
-test_expect_success HYDRA,UTS 'brokers that a launcher starts find each other on a host of any name' '
+test_expect_success HYDRA,UTS 'brokers that a launcher starts find each other on a host with any name' '
     for name in "Büro-PC" "a,b" "a%b"; do
         host "$name" mpiexec.hydra -n 3 idtree-broker idtree getattr size >out && test "$(cat out)" = 3 || { cat out; return 1; }
     done

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t2022-reload.t - fluid is reloaded on a leaf, an inner rank and rank 0 while clients use it
-test_description='clients notice no reload: ids increase, no rank falls behind, and requests wait for a limited time'
+test_description='clients notice no reload of fluid: ids increase, each rank makes ids again, and requests wait for a limited time'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 4 --topology kary:2 -o log-stderr-level=0
 
@@ -28,11 +28,11 @@ test_expect_success 'ids of each connection increase while fluid is reloaded in 
     reload 3 && reload 1
 '
 # A lease lasts 60 s.
-test_expect_success 'a reload at rank 0 leaves no rank behind' '
+test_expect_success 'after a reload at rank 0 all ranks make ids again' '
     wait_served 3 && reload 0 && ahead=$(info 0 timestamp_ms) && now=$(info 3 timestamp_ms) &&
     { idtree info; echo "$ahead $now"; test "$ahead" -lt $((now + 1000)); }
 '
-test_expect_success 'a request waits for fluid for a limited time, then fails with the command that loads it' '
+test_expect_success 'a request waits for fluid for a limited time, then fails with an error that has the command to load fluid' '
     idtree module remove -r 3 fluid && test_must_fail idtree id new --uri "$(uri_of 3)" 2>err && cat err &&
     grep "fluid is not loaded on rank 3: idtree module load -r 3 fluid" err &&
     test_must_fail idtree id new -r 3 2>err && grep "fluid is not loaded on rank 3" err
@@ -41,7 +41,7 @@ test_expect_success 'a request that waits for fluid is answered when fluid is lo
     { idtree id new --uri "$(uri_of 3)" >id 2>err & } && pid=$! &&
     idtree module load -r 3 fluid && { wait $pid || cat err; } && test -s id
 '
-test_expect_success 'a rank without fluid passes requests of other ranks on' '
+test_expect_success 'a rank without fluid forwards the requests of other ranks' '
     idtree module remove -r 1 fluid && idtree id new --uri "$(uri_of 3)" && idtree module load -r 1 fluid
 '
 test_done

@@ -20,33 +20,33 @@ settled() { # RANK
     wait_until "rank 0 has a line of rank $1" holds "idtree dmesg | grep -q settled-$1-$2"
 }
 
-test_expect_success 'a line is in the log of its rank and of rank 0, with its rank and name' '
+test_expect_success 'a log line is stored on its own rank and on rank 0, with its rank and name' '
     at 4 idtree logger -n me -s warning "over there" && settled 4 a &&
     at 4 idtree dmesg | grep "me.*\[4\].*over there" && idtree dmesg | grep "me.*\[4\].*over there" &&
     ! at 3 idtree dmesg | grep "over there"
 '
-test_expect_success 'brokers of one launcher share one stderr, so an error is printed there once' '
+test_expect_success 'an error is printed once on a stderr that all brokers of a launcher share' '
     idtree start -s 2 -o log-forward-level=7 sh -c "IDTREE_URI=\${IDTREE_URI%0}1 && idtree logger -s err bad-disk &&
         idtree logger -s debug after && . $IDTREE_SRCDIR/t/wait.sh &&
         wait_until there holds \"idtree dmesg -r 0 | grep -q after\"" 2>err && test "$(grep -c bad-disk err)" = 1
 '
-test_expect_success 'lines less severe than log-forward-level stay on their rank' '
+test_expect_success 'log lines less severe than log-forward-level are stored on their own rank only' '
     at 4 idtree logger -s debug "only here" && settled 4 b &&
     at 4 idtree dmesg | grep "only here" && ! idtree dmesg | grep "only here" &&
     idtree setattr -r 4 log-forward-level 7 && at 4 idtree logger -s debug "now there" && settled 4 c &&
     idtree dmesg | grep "now there"
 '
-test_expect_success 'lines less severe than log-level are dropped' '
+test_expect_success 'log lines less severe than log-level are dropped' '
     idtree setattr -r 3 log-level 3 && at 3 idtree logger -s info "too little" && at 3 idtree logger -s err "enough" &&
     at 3 idtree dmesg >log && grep enough log && ! grep "too little" log && idtree setattr -r 3 log-level 7
 '
-test_expect_success 'an invalid level is refused' '
+test_expect_success 'an invalid log level is refused' '
     for l in 8 -1 "" debug 07; do
         test_must_fail idtree setattr log-level -- "$l" 2>err && grep "must be a level" err || return 1
     done &&
     test "$(idtree getattr log-level)" = 7
 '
-test_expect_success 'level -1 prints nothing on stderr, and forwards nothing' '
+test_expect_success 'with log level -1 nothing is printed on stderr and nothing is forwarded' '
     idtree start -s 1 -o log-stderr-level=7 sh -c "
         idtree logger -s emerg before && idtree setattr log-stderr-level -- -1 && idtree getattr log-stderr-level &&
         idtree logger -s emerg between && idtree dmesg | grep between >dmesg &&
@@ -60,11 +60,11 @@ test_expect_success 'level -1 prints nothing on stderr, and forwards nothing' '
         test_must_fail idtree setattr log-stderr-level -- "$l" 2>err && grep "or -1 for none" err || return 1
     done
 '
-test_expect_success 'the log keeps only the last lines' '
+test_expect_success 'the log of a rank keeps only the last lines' '
     for i in $(seq 150); do at 2 idtree logger -s debug "line-$i." || return 1; done && at 2 idtree dmesg >log &&
     test "$(wc -l <log)" = 100 && grep "line-150\." log && ! grep "line-1\." log
 '
-test_expect_success 'a long line is cut, and the log contains no control characters' '
+test_expect_success 'a log line that is too long is cut, and the log contains no control characters' '
     at 1 idtree logger "$(printf "red\033[31m")" && at 1 idtree logger "$(printf %05000d 7)" && at 1 idtree dmesg >log &&
     grep "red" log && ! grep "$(printf "\033")" log && test "$(tail -1 log | wc -c)" -lt 4200
 '
@@ -82,7 +82,7 @@ test_expect_success 'control characters from clients reach neither a terminal no
 test_expect_success 'the log of a rank can be cleared' '
     at 2 idtree dmesg -C && ! at 2 idtree dmesg | grep "line-" && idtree dmesg | grep "over there"
 '
-test_expect_success 'events of all ranks reach all ranks in one order and without a gap' '
+test_expect_success 'events published on all ranks reach all ranks in one order and without a gap' '
     for r in 0 1 2 3 4; do at $r idtree event sub -c 100 ev. >got.$r & done &&
     for r in 0 1 2 3 4; do
         wait_subscribers $r 1 || return 1

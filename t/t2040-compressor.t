@@ -19,7 +19,7 @@ test_expect_success 'without the compressor module no document can be opened, an
     test_must_fail ask 3 compressor.open "{\"document\":\"d\"}" 2>err && cat err &&
     grep "rank 0 has no compressor: load it" err && idtree module remove -r 3 compressor
 '
-test_expect_success 'the module is loaded and removed a hundred times' '
+test_expect_success 'the compressor module is loaded and removed a hundred times' '
     for i in $(seq 50); do
         for r in 0 3; do idtree module load -r $r compressor || return 1; done &&
         ask 3 compressor.open "{\"document\":\"loop\"}" >/dev/null &&
@@ -27,10 +27,10 @@ test_expect_success 'the module is loaded and removed a hundred times' '
         for r in 3 0; do idtree module remove -r $r compressor || return 1; done
     done
 '
-test_expect_success 'ranks 0, 2 and 3 have the module, rank 1 does not' '
+test_expect_success 'ranks 0, 2 and 3 of the instance have the compressor module, and rank 1 does not' '
     for r in 0 2 3; do idtree module load -r $r compressor || return 1; done
 '
-test_expect_success 'a document refuses sessions beyond compressor.max-sessions, and the error names this limit' '
+test_expect_success 'a document refuses sessions beyond compressor.max-sessions, and the error names this attribute' '
     ask 2 compressor.open "{\"document\":\"loop\"}" &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"loop\",\"final\":true}" 2>err && cat err &&
     grep "EDQUOT: .*compressor.max-sessions" err
@@ -41,13 +41,13 @@ test_expect_success 'a rank has one session in a document' '
     test "$(value session <one)" = "$(value session <two)" && test "$(value session <one)" != "$(value session <other)" &&
     test "$(value uuid <one)" = "$(value uuid <other)"
 '
-test_expect_success 'ids are made immediately, and are final on request' '
+test_expect_success 'ids of a document are made immediately, and become final on request' '
     ask 3 compressor.generate "{\"document\":\"d\",\"count\":3}" >made && grep "\[\[-1,3\]\]" made &&
     ask 3 compressor.generate "{\"document\":\"d\",\"final\":true}" >made && grep "\"runs\":\[\[[0-9]*,1\]\]" made &&
     first=$(sed "s/.*\[\[\([0-9]*\),1.*/\1/" made) &&
     ask 3 compressor.normalize "{\"document\":\"d\",\"ids\":[-1,-2,-3]}" >op && cat op && ! grep -e "-[123][],]" op
 '
-test_expect_success 'an id has the same meaning on another rank' '
+test_expect_success 'an id of a document has the same UUID on another rank' '
     op=$(sed "s/.*\"ids\":\[\([0-9]*\).*/\1/" op) &&
     ask 3 compressor.decompress "{\"document\":\"d\",\"ids\":[-1]}" >mine && u=$(sed "s/.*\[\"\(.*\)\"\].*/\1/" mine) &&
     test "$u" = "$(value session <one)" &&
@@ -56,7 +56,7 @@ test_expect_success 'an id has the same meaning on another rank' '
     ask 3 compressor.recompress "{\"document\":\"d\",\"uuids\":[\"$u\"]}" | grep "\[-1\]" &&
     ask 2 compressor.normalize "{\"document\":\"d\",\"origin\":\"$u\",\"ids\":[-1]}" | grep "\"ids\":\[$op\]"
 '
-test_expect_success 'an invalid request is refused with a message' '
+test_expect_success 'an invalid request to the compressor module is refused with a message' '
     test_must_fail ask 2 compressor.decompress "{\"document\":\"d\",\"ids\":[0,99999999]}" 2>err && grep "ENOENT: 99999999: " err &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"d\",\"count\":0}" 2>err && grep "EINVAL: count must be from 1 to 1048576" err &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"e\"}" 2>err && grep "ENOENT: document .e. is not open on rank 2" err &&
@@ -71,14 +71,14 @@ test_expect_success 'a client with a compressor of its own joins, submits and fe
     test "$(cat fetched)" = "{\"document\":\"own\",\"uuid\":\"$uuid\",\"newest\":1,\"seq\":1,\"ranges\":[$(range 1 5)]}" &&
     ask 2 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":2}" | grep "\"newest\":1,\"seq\":2,\"ranges\":\[\]"
 '
-test_expect_success 'a range is ordered once, however often it is submitted; gaps, overlaps and garbage are refused' '
+test_expect_success 'a range that is submitted several times is ordered once; gaps, overlaps and malformed ranges are refused' '
     test "$(submit 2 "$(range 1 5)")" = "{\"seq\":1}" && test "$(submit 0 "$(range 1 5),$(range 6 1)")" = "{\"seq\":2}" &&
     test_must_fail submit 3 "$(range 9 1)" 2>err && grep "EINVAL: .*missing" err &&
     test_must_fail submit 3 "$(range 4 9)" 2>err && grep "EINVAL: .*same bounds" err &&
     test_must_fail submit 3 "{}" 2>err && grep EINVAL err && test_must_fail submit 3 "" 2>err && grep EINVAL err &&
     test "$(submit 2 "$(range 1 5)")" = "{\"seq\":2}"
 '
-test_expect_success 'fetch returns the whole document when rank 0 no longer keeps its ranges' '
+test_expect_success 'a fetch returns the stored form when rank 0 no longer keeps the requested ranges' '
     submit 3 "$(range 7 1),$(range 8 1)" && ask 3 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":1}" >fetched &&
     grep "\"newest\":4,\"seq\":4,\"state\":\"AAAAAAAAAEA" fetched
 '
@@ -87,7 +87,7 @@ test_expect_success 'requests for a document with another UUID, or for an unknow
     test_must_fail ask 3 compressor.fetch "{\"document\":\"nosuch\",\"uuid\":\"$A\",\"from\":1}" 2>err && grep ENOENT err &&
     (uuid=$A && test_must_fail submit 3 "$(range 9 1)" 2>err) && grep ESTALE err
 '
-test_expect_success 'a stored form becomes a new document, once' '
+test_expect_success 'a stored form can be imported as a new document, once' '
     state=$(ask 2 compressor.save "{\"document\":\"d\"}" | value state) &&
     ask 3 compressor.create "{\"document\":\"copy\",\"state\":\"$state\"}" && ask 3 compressor.open "{\"document\":\"copy\"}" &&
     test "$(ask 3 compressor.save "{\"document\":\"copy\"}" | value state)" = "$state" &&
@@ -97,12 +97,12 @@ test_expect_success 'compressor.max-documents limits the number of documents' '
     test_must_fail ask 2 compressor.open "{\"document\":\"more\"}" 2>err && grep "EDQUOT: .*compressor.max-documents" err &&
     ask 2 compressor.list >list && cat list && grep "\"document\":\"copy\"" list && ! grep more list
 '
-test_expect_success 'a closed document is no longer open, and has a new session when it is opened again' '
+test_expect_success 'a closed document is no longer open, and gets a new session when it is opened again' '
     ask 3 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 3 compressor.stats "{\"document\":\"d\"}" 2>err &&
     ask 3 compressor.open "{\"document\":\"d\"}" >new && test "$(value session <new)" != "$(value session <one)"
 '
 # The document accepts no more sessions: ids of a new session never become final.
-test_expect_success 'a session that cannot end reports why and continues, and close with discard ends it' '
+test_expect_success 'a session that cannot end reports the reason and continues, and close with discard ends it' '
     test_must_fail ask 2 compressor.close "{\"document\":\"loop\"}" 2>err && cat err &&
     grep "EDQUOT: .*compressor.max-sessions.*stays open: to lose these ids, close it with discard" err &&
     ask 2 compressor.open "{\"document\":\"loop\"}" >again && ask 2 compressor.generate "{\"document\":\"loop\"}" &&
@@ -120,7 +120,7 @@ test_expect_success 'ranges that a full document refuses are sent again after pa
 '
 # When rank 0 was stopped for longer than tbon.timeout, the ranks below attach to it again.
 goes_on() { idtree startctl cont 0 && wait_until "rank 2 is there" idtree ping -c 1 2; }
-test_expect_success 'a request stops waiting when its client disconnects' '
+test_expect_success 'a request for a document stops waiting when its client disconnects' '
     ask 2 compressor.open "{\"document\":\"d\"}" && rank2="IDTREE_URI=${IDTREE_URI%0}2" &&
     idtree startctl stop 0 &&
     { (IDTREE_URI=${IDTREE_URI%0}2 exec "$IDTREE_BUILDDIR/t/ask" 2 compressor.submit "{\"document\":\"own\",\"uuid\":\"$uuid\",\"ranges\":[$(range 9 1)]}" </dev/null >/dev/null 2>&1) & } && pid=$! &&
@@ -149,7 +149,7 @@ test_expect_success 'requests for a document, for final ids and for the end of a
     (unset IDTREE_URI FLUX_URI && idtree start -s 2 -o broker.modules=fluid,compressor -o compressor.timeout=1h -o tbon.timeout=5m sh gone.sh)
 '
 at2() { (IDTREE_URI=${IDTREE_URI%0}2 && ask 2 "$@"); }
-test_expect_success 'while rank 0 is down, close and open fail in time, and the session continues' '
+test_expect_success 'while rank 0 is down, close and open fail within their timeout, and the session continues' '
     ask 2 compressor.open "{\"document\":\"d\"}" >before && idtree startctl stop 0 &&
     { at2 compressor.generate "{\"document\":\"d\"}" &&
       test_must_fail at2 compressor.close "{\"document\":\"d\"}" 2>err && cat err && grep "EHOSTUNREACH: .*stays open: to lose these ids, close it with discard" err &&
@@ -159,7 +159,7 @@ test_expect_success 'while rank 0 is down, close and open fail in time, and the 
     ask 2 compressor.open "{\"document\":\"copy\"}" && ask 2 compressor.close "{\"document\":\"copy\"}" &&
     ask 2 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 2 compressor.stats "{\"document\":\"d\"}"
 '
-test_expect_success 'lsattr lists the limits' '
+test_expect_success 'idtree lsattr lists the limits of the compressor module' '
     idtree lsattr | grep "^compressor.max-documents" && test "$(idtree getattr compressor.max-documents)" = 4
 '
 test_done

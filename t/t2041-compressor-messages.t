@@ -15,7 +15,7 @@ has_seq() { ask $1 compressor.stats "{\"document\":\"d\"}" | grep "\"seq\":$2,";
 await_seq() { wait_until "rank $1 has heard range $2" has_seq "$@"; }
 minus() { printf "%s\n%s\n" "$1" "$2" | awk 'NR == 1 { n = split($0, a) } NR == 2 { for (i = 1; i <= n; i++) printf "%d ", a[i] - $i }'; }
 
-test_expect_success 'a document is open on all ranks' '
+test_expect_success 'before messages are counted a document is open on all ranks' '
     for rank in 0 1 2 3 4 5 6 7; do ask $rank compressor.open "{\"document\":\"d\"}" || return 1; done
 '
 test_expect_success 'each of ten requests for a final id needs one message for each hop and one event for each rank' '
@@ -32,7 +32,7 @@ test_expect_success 'each of ten requests for a final id needs one message for e
 range() { printf '{"sessionId":"%08x-1111-4111-8111-111111111111","ids":{"firstGenCount":1,"count":1,"requestedClusterSize":4,"localIdRanges":[[1,1]]}}' $1; }
 submit() { IDTREE_URI=${IDTREE_URI%0}$1 ask $1 compressor.submit "{\"document\":\"d\",\"uuid\":\"$uuid\",\"ranges\":[$(range $2)]}"; }
 await_waiting() { wait_until "$2 requests wait at rank $1" holds "test \"\$(count $1 waiting)\" = $2"; }
-test_expect_success 'requests that reach a rank while a message is under way are sent up in the next one' '
+test_expect_success 'ranges that reach a rank while a message is under way are sent up in the next message' '
     uuid=$(ask 0 compressor.open "{\"document\":\"d\"}" | sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/") &&
     orders=$(counts orders) elements=$(counts elements) events=$(counts events) && groups=$(count 0 groups) &&
     idtree startctl stop 0 &&
@@ -51,7 +51,7 @@ test_expect_success 'requests that reach a rank while a message is under way are
     test "$(minus "$(counts events)" "$events")" = "3 3 3 3 3 3 3 3 "
 '
 # Rank 0 answers a batch after it was stored and published, so no rank sends more messages than there are batches.
-test_expect_success 'with all ranks at work a batch needs at most one message for each hop and one event for each rank' '
+test_expect_success 'while all ranks make ids, a batch needs at most one message for each hop and one event for each rank' '
     orders=$(counts orders) events=$(counts events) && groups=$(count 0 groups) &&
     mkfifo stop && { "$IDTREE_BUILDDIR/t/idcomp-load" "${IDTREE_URI%0}" d record 0 1 2 3 4 5 6 7 <stop >result 2>&1 & } && load=$! &&
     exec 6>stop && wait_until "there are 100 batches" holds "test \$((\$(count 0 groups) - groups)) -ge 100" && exec 6>&- && wait $load && cat result &&

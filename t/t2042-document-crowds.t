@@ -10,7 +10,7 @@ test_under_idtree 2 -o broker.modules=fluid,compressor -o compressor.max-documen
 crowd() { "$IDTREE_BUILDDIR/t/document-crowd" "$@" </dev/null; }
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@" </dev/null; }
 
-test_expect_success 'a large document is sent in pieces, and all who join it get the same form' '
+test_expect_success 'a large document is sent in pieces, and all clients that join it get the same form' '
     crowd make big 40000 && ask 1 compressor.join "{\"document\":\"big\"}" >piece && grep "\"size\":1280[0-9]*}" piece &&
     idtree doc export big >form && test "$(wc -c <form)" -gt 1280000 &&
     idtree doc open -r 1 big && idtree doc ids -u -r 1 big >id && read -r id uuid <id &&
@@ -34,7 +34,7 @@ test_expect_success 'rank 0 makes the form of a document once for many concurren
 '
 # A sanitizer keeps freed memory.
 if ! is_sanitized; then
-    test_expect_success 'rank 0 keeps the form once' '
+    test_expect_success 'rank 0 keeps the form of a document in memory once' '
         test $((after - before)) -lt 32768
     '
 fi

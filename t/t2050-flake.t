@@ -61,7 +61,7 @@ for scheme in sno uid; do
     test "$(wc -l <$scheme.killed)" = 420012 && test "$(sort -u $scheme.killed | wc -l)" = 420012 || exit 1
 done
 END
-test_expect_success 'a killed rank repeats none of its ids when it runs again, and neither does the root' '
+test_expect_success 'a killed rank, also rank 0, repeats none of its ids when it runs again' '
     idtree start -s 4 $short sh kill.sh
 '
 cat >forward.sh <<'END'
@@ -75,7 +75,7 @@ test "$(cat [56].uid | field uid node | sort -u)" = "$(cat 2.uid | field uid nod
 test "$(idtree module stats -r 1 flake | grep -c "^forwarded  *0$")" = 1 &&
 test "$(idtree module stats -r 6 flake | grep -c "^forwarded  *0$")" = 0
 END
-test_expect_success 'ranks beyond the limit of partitions forward sno, and ranks without a generator forward uid, too' '
+test_expect_success 'ranks above the limit of partitions forward requests for snos, and ranks without a generator forward requests for uids' '
     idtree start -s 7 --topology kary:2 $opts -o flake.max-partitions=3 -o fluid.max-generators=5 sh forward.sh
 '
 cat >collide.sh <<'END'
@@ -89,7 +89,7 @@ test "$(grep -c "^0x8000000[012]$" nodes)" = 2 || exit 1
 said() { idtree dmesg | grep "uids contain this rank's number instead of its name: fingerprint 0x00000007 of node idtree-.@.* (rank .) belongs to node idtree-.@.* (rank .)"; }
 wait_until "a rank says why" said
 END
-test_expect_success 'one of several ranks with the same fingerprint gets it; the others use their numbers, and report why' '
+test_expect_success 'one of several ranks with the same fingerprint uses it; the others use their numbers, and report the reason' '
     idtree start -s 3 $opts -o uid.fingerprint=7 sh collide.sh
 '
 cat >inherit.sh <<'END'
@@ -103,7 +103,7 @@ named $has && idtree startctl kill $has && named $other && idtree startctl run $
 take $has && take $other && take 0 && idtree startctl kill $other && named $has &&
 test "$(sort -u ids | wc -l)" = "$(wc -l <ids)"
 END
-test_expect_success 'another rank gets the fingerprint when its holder dies, and back, and no id is issued twice' '
+test_expect_success 'when the holder of a fingerprint dies another rank gets it, and later the first one again, and no id is issued twice' '
     idtree start -s 3 $short -o uid.fingerprint=7 sh inherit.sh
 '
 cat >rootless.sh <<'END'
@@ -124,7 +124,7 @@ for r in 0 1; do
     grep "drift 8: uids of this instance have 5 drift bits" err || exit 1
 done
 END
-test_expect_success 'an instance has one drift, and refuses others' '
+test_expect_success 'an instance has one drift, and refuses requests for another' '
     idtree start -s 2 $opts -o uid.drift=5 sh drift.sh
 '
 cat >greedy.sh <<'END'
@@ -162,7 +162,7 @@ ask 0 sno.generate '{"count":65536,"meta":255}' >answer && test "$(tr , "\n" <an
 refused uid.generate '{"drift":5}' 'EINVAL: drift 5: uids of this instance have 8 drift bits' &&
 refused flax.generate "$(printf '{"x":"%01024d"}' 0)" 'EMSGSIZE: .*limit is 1024' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
 END
-test_expect_success 'a value out of range is refused with the range' '
+test_expect_success 'a value of a flake attribute that is out of range is refused with the range' '
     idtree start -s 1 $opts sh limits.sh
 '
 cat >modules.sh <<'END'
@@ -181,14 +181,14 @@ for i in $(seq 20); do
     idtree id new --scheme sno --uri "$(uri_of 1)" -n 3 && idtree module load -r 1 fluid || exit 1
 done >ids && test "$(sort -u ids | wc -l)" = 120
 END
-test_expect_success 'modules are loaded and removed a hundred times: nothing is left behind, and no id is issued twice' '
+test_expect_success 'flake modules are loaded and removed a hundred times: nothing is left behind, and no id is issued twice' '
     idtree start -s 2 $short sh modules.sh
 '
 cat >stop.sh <<'END'
 for r in 0 1; do for s in sno uid; do idtree id new --scheme $s -r $r -n 1000; done; done >ids.$1
 idtree info >info.$1
 END
-test_expect_success 'an instance that is stopped and started again continues where it was, without clock debt' '
+test_expect_success 'an instance that is stopped and started again makes ids above all before, without clock debt' '
     init_state state && for i in 1 2 3 4 5; do
         idtree start -s 2 -o statedir="$PWD/state" -o log-stderr-level=0 sh stop.sh $i || return 1
     done && test "$(cat ids.? | sort -u | wc -l)" = 20000

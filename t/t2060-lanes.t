@@ -20,21 +20,21 @@ for r in 0 1; do
     test "$(field rank <lanes.$r | sort -u)" = $r || exit 1
 done
 END
-test_expect_success 'two ranks have three generators each' '
+test_expect_success 'each of two ranks has three generators' '
     idtree start -s 2 -o fluid.lanes=3 -o statedir="$STATE" sh lanes.sh &&
     printf "0\n2\n4\n" >want && test_cmp want generators.0 && printf "1\n3\n5\n" >want && test_cmp want generators.1
 '
 test_expect_success 'idtree info prints the number of lanes' '
     idtree start -s 2 -o fluid.lanes=3 sh -c "idtree info --json" >info && grep "\"lanes\": *3" info && grep "\"ranks\": *2" info
 '
-test_expect_success 'with one lane the generator is the rank, and no output mentions lanes' '
+test_expect_success 'with one lane the generator number is the rank, and no output mentions lanes' '
     idtree start -s 2 sh -c "idtree info --json; idtree id new | idtree id show -" >info && test_must_fail grep -E "lanes|rank  " info
 '
 cat >other.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 for r in 0 1 2 3 4 5; do wait_served $r -g && idtree id new -r $r -n 3000 >other.$r || exit 1; done
 END
-test_expect_success 'another size and another number of lanes on the same statedir repeat no id' '
+test_expect_success 'an instance with another size and number of lanes on the same statedir repeats no id' '
     idtree start -s 6 -o statedir="$STATE" sh other.sh &&
     idtree start -s 3 -o fluid.lanes=2 -o statedir="$STATE" sh -c ". $IDTREE_SRCDIR/t/wait.sh; wait_served 2 -g &&
         idtree id new -r 2 -n 20000 >more" &&

@@ -35,7 +35,7 @@ else
     say_color skip "# a small tmpfs cannot be mounted here: $(cat mount-error 2>/dev/null || echo no unshare)"
 fi
 
-test_expect_success 'a request with a value of a wrong type is refused, and nothing is done' 'run $both $client types'
+test_expect_success 'a request with a value of a wrong type is refused, and has no effect' 'run $both $client types'
 test_expect_success 'a client cannot confirm jobs for the consumer of another client' 'run $both $client foreign'
 test_expect_success 'a request larger than any jobspec is refused before it is parsed' 'run $both $client long'
 test_expect_success 'consumers receive jobs while other clients keep rank 0 busy' 'run $both $client starving'
@@ -45,7 +45,7 @@ test_expect_success 'a waiting request uses no more memory than its job' '
     run -o broker.modules=job-ingest -o ingest.timeout=1h sh -c "BROKER_PID=\$(idtree getattr broker.pid) $client memory"
 '
 fi
-test_expect_success 'a submission that waits in vain fails with the reason' '
+test_expect_success 'a submission that waits too long fails with the reason' '
     cat >vain.sh <<-\EOF &&
 	. "$IDTREE_SRCDIR/t/wait.sh"
 	tells() { # sentence
@@ -59,7 +59,7 @@ test_expect_success 'a submission that waits in vain fails with the reason' '
 	EOF
     idtree start -s 2 -o log-stderr-level=0 $both -o ingest.timeout=1s sh vain.sh </dev/null
 '
-test_expect_success 'a consumer of a job that cannot be read is notified, once' '
+test_expect_success 'a consumer is notified once of a job that cannot be read' '
     run_own idtree job submit -q -n 3 -- true && change "UPDATE jobs SET urgency = 99" && run_own $client damaged
 '
 test_expect_success MOUNT 'on a full disk rank 0 pauses between attempts to delete confirmed jobs' '
@@ -80,7 +80,7 @@ idtree job submit --key once -- true >first && idtree job submit -- true && hand
 printf "\000\150\304\141\010\000\000\000" | dd of="$CHAOS_PAGE" conv=notrunc 2>/dev/null && # 36,000 s
 idtree job submit -- true && hand_on 1 && idtree job submit --key once -- false >second && cmp first second
 END
-test_expect_success 'a clock that is set forward makes no second job with the same key' '
+test_expect_success 'after the clock was set forward no second job with the same key is stored' '
     init_state later && head -c 520 /dev/zero >page && env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
         CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/later" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 1 -o log-stderr-level=0 $both -o statedir="$PWD/later" sh later.sh </dev/null
@@ -108,7 +108,7 @@ test_code=0; idtree job submit -- true 2>err || test_code=$?; cat err
 test $test_code = 1 && grep "its epoch is more than 17.4 years ago: jobs need an instance with a later epoch" err &&
 idtree dmesg | grep "all jobs are refused: .*17.4 years"
 END
-test_expect_success 'an instance whose ids have 64 bits refuses jobs, and says why' '
+test_expect_success 'an instance whose ids have 64 bits refuses jobs, and reports the reason' '
     init_state old --epoch 2000-01-01T00:00:00Z && run $both -o statedir="$PWD/old" sh old.sh
 '
 cat >removed.sh <<\END
@@ -118,11 +118,11 @@ idtree job submit -- true >kept && rm removed/ingest.sqlite-wal && refused &&
 idtree job stats | grep "ingest.sqlite-wal: was removed" && idtree dmesg | grep "ingest.sqlite-wal: was removed" &&
 test_code=0; idtree health >out || test_code=$?; cat out; test $test_code = 2 && grep "removed or replaced" out
 END
-test_expect_success 'after the log of the store was removed no job is reported durable, and a clean shutdown keeps earlier jobs' '
+test_expect_success 'after the log of the store was removed no job is reported as durable, and a clean shutdown keeps earlier jobs' '
     init_state removed && run $both -o statedir="$PWD/removed" sh removed.sh &&
     run $both -o statedir="$PWD/removed" sh -c "idtree job list && idtree job show \$(cat kept)"
 '
-test_expect_success 'each request reports why the store cannot be used' '
+test_expect_success 'each request to a store that cannot be used reports the reason' '
     echo nonsense >state/ingest.sqlite && run_own $client unusable
 '
 test_done

@@ -22,46 +22,46 @@ refuses() { # errno and sentence, request
     test "$(cat err)" = "$1" || { cat err; return 1; }
 }
 
-test_expect_success 'J is accepted with escapes and without' '
+test_expect_success 'the J of a submission is accepted with and without escapes' '
     takes "{\"J\":\"$header.$payload.none\",\"urgency\":16,\"flags\":0}" &&
     takes " { \"flags\" : 0 , \"\\u004a\" : \"$header\\u002e$payload.non\\u0065\" , \"other\" : [ { } ] } " &&
     idtree job show --json "$id" | grep "\"urgency\":16,"
 '
-test_expect_success 'a long request is accepted in each form, and a thread checks it' '
+test_expect_success 'a long submission is accepted in each form, and is checked in a thread' '
     printf %s "$spec" | sed "s/\"x\"/\"$(printf %050000d 0)\"/" >long.json && long=$(base64 <long.json) &&
     takes "{\"J\":\"$header.$long.none\"}" && idtree job show --json "$id" | grep "\"command\":\[\"0000" >/dev/null &&
     takes "{\"J\":\"$header\\u002e$long.none\"}" && idtree job show --json "$id" | grep "\"command\":\[\"0000" >/dev/null &&
     takes "{\"jobspec\":$(cat long.json)}" &&
     refuses "EINVAL: J: signature: must be none" "{\"J\":\"$header.$long.no\\u006ee!\"}"
 '
-test_expect_success 'a jobspec is accepted as text, and as an object' '
+test_expect_success 'a jobspec is accepted as a text and as an object' '
     takes "{\"jobspec\":\"$(printf %s "$spec" | sed "s/[\"]/\\\\&/g")\"}" && idtree job show --json "$id" >a &&
     takes "{\"jobspec\": $(printf %s "$spec" | sed "s/,/ ,\n/g"),\"urgency\":16}" && idtree job show --json "$id" >b &&
     sed "s/.*\"jobspec\"//" a >spec.a && sed "s/.*\"jobspec\"//" b >spec.b && grep command spec.a && cmp spec.a spec.b &&
     test "$(wc -l <b)" = 1
 '
-test_expect_success 'a key may have escapes, and so may a nonce' '
+test_expect_success 'the key and the nonce of a submission may have escapes' '
     takes "{\"J\":\"$header.$payload.none\",\"key\":\"caf\\u00e9\"}" && first=$id &&
     takes "{\"J\":\"$header.$payload.none\",\"key\":\"café\"}" && test "$id" = "$first" &&
     takes "{\"J\":\"$header.$payload.none\",\"nonce\":\"\\u0031\"}" && first=$id &&
     takes "{\"J\":\"$header.$payload.\\u006eone\",\"nonce\":\"1\"}" && test "$id" = "$first" &&
     takes "{\"J\":\"$header.$payload.none\",\"nonce\":\"2\"}" && test "$id" != "$first"
 '
-test_expect_success 'the end of a nonce is not mistaken for the beginning of a job' '
+test_expect_success 'a nonce that ends like the beginning of a job is read as a nonce' '
     text=$(printf %s "$spec" | sed "s/[\"]/\\\\&/g") &&
     takes "{\"jobspec\":\" $text\",\"nonce\":\"1\"}" && first=$id &&
     takes "{\"jobspec\":\"$text\",\"nonce\":\"1 \"}" && test "$id" != "$first" &&
     takes "{\"jobspec\":\"$text\",\"nonce\":\"12345678901234567\"}" && first=$id &&
     takes "{\"jobspec\":\"$text\",\"nonce\":\"12345678901234567\"}" && test "$id" = "$first"
 '
-test_expect_success 'a payload that is not a JSON object is refused' '
+test_expect_success 'a submission whose payload is not a JSON object is refused' '
     refuses "EPROTO: payload is not a JSON object" "[]" && refuses "EPROTO: payload is not a JSON object" "5" &&
     refuses "EPROTO: unexpected token near end of file" "" && refuses "EPROTO: invalid token near ${q}nul$q" "{\"J\":nul}" &&
     refuses "EPROTO: duplicate object key near $q\"J\"$q" "{\"J\":\"a\",\"J\":\"b\"}" &&
     refuses "EPROTO: unable to decode byte 0xff near $q\"$q" "$(printf "{\"J\":\"\\377\"}")" &&
     refuses "EPROTO: too deep near $q[$q" "{\"J\":$(printf %2000s "" | tr " " "[")"
 '
-test_expect_success 'each missing or invalid field is refused by its name' '
+test_expect_success 'a submission with a missing or invalid field is refused with the name of the field' '
     refuses "EPROTO: J: is missing" "{}" && refuses "EINVAL: J: must be a string" "{\"J\":null}" &&
     refuses "EINVAL: J: must be HEADER.PAYLOAD.SIGNATURE, three parts separated by two periods" "{\"J\":\"\"}" &&
     for urgency in 32 -1 1.0 \"1\" null 9223372036854775807; do
@@ -77,7 +77,7 @@ test_expect_success 'each missing or invalid field is refused by its name' '
     takes "{\"J\":\"$header.$payload.none\",\"key\":\"$(printf %062d 0)\\u00e9\"}" &&
     refuses "EINVAL: key and nonce: only one of them is allowed" "{\"J\":\"\",\"key\":\"a\",\"nonce\":\"b\"}"
 '
-test_expect_success 'an invalid jobspec is refused as such, whatever its type' '
+test_expect_success 'an invalid jobspec is refused as an invalid jobspec, whatever the type of its value' '
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":null}" &&
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":5}" &&
     refuses "EINVAL: jobspec: line 1, column 261: more levels of nested arrays and objects than 256" \

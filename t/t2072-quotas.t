@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t2072-quotas.t - limits are per user, however many connections a user has (doc/design/limits.md)
-test_description='limits are per user, over all connections, and the instance owner still has room'
+test_description='each quota counts all connections of a user, and when it is used up the instance owner is still served'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs python3
 

@@ -16,15 +16,15 @@ at1() { IDTREE_URI=${IDTREE_URI%0}1 exec "$@"; }
 last_of() { tail -c 8 "$1" | od -An -tu8 | tr -d " "; }
 first_of() { head -c 8 "$1" | od -An -tu8 | tr -d " "; }
 
-test_expect_success 'a rank that owns a generator has a page, and only the owner of the instance has access' '
+test_expect_success 'a rank that has a generator has a page, and only the instance owner has access' '
     wait_served 0 -g && wait_served 1 -g && wait_served 2 &&
     test "$(stat -c %a:%F "$RUN/page-0")" = 600:socket && test -S "$RUN/page-1" && test ! -e "$RUN/page-2"
 '
 if command -v pkg-config >/dev/null; then test_set_prereq PKGCONFIG; fi
-test_expect_success PKGCONFIG 'pkg-config names the library that programs need for the page, and no other' '
+test_expect_success PKGCONFIG 'pkg-config names only the library that programs need for the page' '
     PKG_CONFIG_PATH=$IDTREE_BUILDDIR/etc pkg-config --static --libs-only-l idtree-page >libs && test "$(tr -d " " <libs)" = -lidtree-page
 '
-test_expect_success 'eight processes and requests share one generator: each gets ids in order, and no id is issued twice' '
+test_expect_success 'eight processes and clients with messages share one generator: each gets ids in order, and no id is issued twice' '
     pids= && for i in 1 2 3 4 5 6; do "$LOAD" make make.$i 40000 $i & pids="$pids $!"; done &&
     for i in 1 2; do "$LOAD" ask ask.$i 20000 7 & pids="$pids $!"; done &&
     before=$(idtree id new --to=dec) && for i in 1 2 3 4 5; do idtree id new -n 3000 --to=dec || return 1; done >asked &&
@@ -40,14 +40,14 @@ test_expect_success 'the broker counts the ids that processes make' '
 '
 # A time namespace has its own CLOCK_BOOTTIME; that of a container may be years away.
 if unshare -T --boottime 1 --monotonic 1 --fork true 2>/dev/null; then test_set_prereq TIMENS; fi
-test_expect_success TIMENS 'a process with other clocks makes no ids with the page, and gets them by message' '
+test_expect_success TIMENS 'a process whose clocks differ from the broker makes no ids with the page, and gets ids by message' '
     before=$(counted) && unshare -T --boottime 1 --monotonic 1 --fork "$LOAD" ask elsewhere 3000 7 &&
     "$LOAD" check elsewhere && idtree id new >/dev/null && counts "$before"
 '
-test_expect_success TIMENS 'a process in its own time namespace with the same clocks makes ids with the page' '
+test_expect_success TIMENS 'a process in a time namespace of its own, with the same clocks, makes ids with the page' '
     unshare -T --fork "$LOAD" make here 3000 7 && wait_until "they are counted" counts $((before + 3000))
 '
-test_expect_success 'ids made with the page have the generator of the broker' '
+test_expect_success 'ids that are made with the page have the generator of the broker' '
     for i in make.1 ask.1; do last_of $i; done | idtree id show --json - | sed "s/.*\"generator\": *\([0-9]*\).*/\1/" >got &&
     printf "0\n0\n" >want && test_cmp want got
 '
@@ -61,27 +61,27 @@ test_expect_success 'processes that are killed while they make ids leave no dupl
     "$LOAD" check killed.* rest make.* ask.* before after
 '
 load() { "$LOAD" make load.1 2000000 16 & pids=$!; "$LOAD" ask load.2 600000 16 & pids="$pids $!"; wait_until "ids are made" test -s load.1; }
-test_expect_success 'the module is reloaded several times while processes make ids' '
+test_expect_success 'fluid is reloaded several times while processes make ids' '
     load && for i in 1 2 3 4; do idtree module remove fluid && idtree module load fluid && wait_served 0 -g || return 1; done &&
     for p in $pids; do wait "$p" || return 1; done && "$LOAD" check load.* make.* rest
 '
 grows() { test "$(stat -c %s "$1")" -gt "$2"; }
-test_expect_success 'processes use the page of a stopped broker until the lease ends, and again when the broker continues' '
+test_expect_success 'processes use the page of a stopped broker until the lease ends, and use it again when the broker continues' '
     at1 "$LOAD" make stop.1 3000000 8 & stopped=$!; wait_until "ids are made" test -s stop.1 &&
     idtree startctl stop 1 && size=$(stat -c %s stop.1) && wait_until "ids are made without the broker" grows stop.1 $size &&
     idtree startctl cont 1 && wait $stopped && "$LOAD" check stop.1
 '
-test_expect_success 'a broker is killed, and runs again' '
+test_expect_success 'processes continue to make ids after their broker was killed and run again' '
     at1 "$LOAD" make kill.1 2000000 8 & load=$!; at1 "$LOAD" ask kill.2 20000 8 & asker=$!;
     wait_until "ids are made" test -s kill.1 && idtree startctl kill 1 && idtree startctl run 1 &&
     wait $asker && wait_served 1 -g && kill -9 $load; wait $load; (at1 "$LOAD" make kill.3 1000 8) && "$LOAD" check kill.* stop.* make.* load.*
 '
-test_expect_success 'a call to a broker that has no free descriptor is answered when it has one' '
+test_expect_success 'a call to a broker that has no free descriptor is answered when the broker has one' '
     pid=$(idtree startctl status | awk "\$1 == 1 { print \$2 }") && had=$(prlimit --pid "$pid" --nofile --noheadings -o SOFT) &&
     prlimit --pid "$pid" --nofile=10: && { (at1 "$LOAD" make deaf 10 1) & } && load=$! &&
     wait_until "he calls" sh -c "ls -l /proc/$load/fd | grep socket" >calls && prlimit --pid "$pid" --nofile="$had:" && wait $load
 '
-test_expect_success 'a request sent before a call gets lower ids, even where the call needs no message' '
+test_expect_success 'a request that is sent before a call gets lower ids than the call, even if the call needs no message' '
     "$LOAD" turns turns 4000 5 && "$LOAD" check turns
 '
 # Leases last an hour: a broker that waited for the end of one would never answer.
@@ -107,20 +107,20 @@ rc=$?
 kill $vandal 2>/dev/null
 exit $rc
 END
-test_expect_success 'a broker detects that a process repeatedly writes times a second ahead, and answers by message' '
+test_expect_success 'a broker detects that a process writes times a second ahead into the page, and answers by message' '
     idtree start -o fluid.lease=1h sh chase.sh
 '
-test_expect_success 'a broker closes a page with invalid content, and makes ids again after that lease has ended' '
+test_expect_success 'a broker closes a page with invalid content, and grants ids again after the present lease has ended' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
     wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"holds an invalid word\"" &&
     wait_served 1 -g && test_expect_code 1 env IDTREE_URI="${IDTREE_URI%0}1" "$IDTREE_BUILDDIR/t/pagevandal" 2>err && grep "not supported" err &&
     idtree id new -r 1 -n 1000 --to=dec >asked && test "$(head -n 1 asked)" -gt "$(last_of nonsense.1)"
 '
-test_expect_success 'fluid.attach=off: a broker has no page' '
+test_expect_success 'with fluid.attach=off a broker has no page' '
     idtree start -o fluid.attach=off sh -c "ls \$(idtree getattr rundir)" >files && test_must_fail grep page files &&
     idtree start -o fluid.attach=off sh -c "$LOAD ask off 100 1 && $LOAD check off" >out && grep "^ids 100 twice 0 disorder 0$" out
 '
-test_expect_success 'fluid.attach=all: all users who may connect have access; an invalid value is refused with a message' '
+test_expect_success 'with fluid.attach=all every user who may connect has access; an invalid value is refused with a message' '
     idtree start -o fluid.attach=all -o access.allow-guest-user=on sh -c "cd \$(idtree getattr rundir) && stat -c %a page-0 local-0" >modes &&
     test "$(sort -u modes | wc -l)" = 1 &&
     test_must_fail idtree start -o fluid.attach=yes true 2>err && grep "fluid.attach=yes: must be owner, all, or off" err

@@ -69,16 +69,16 @@ shape() { # parents, to be killed in turn, topology
     PARENTS=$1 KILL=$2 idtree start -s $SIZE --topology "$3" -o fluid.max-generators=3 sh each.sh
 }
 
-test_expect_success 'kary:3' '
+test_expect_success 'kary:3: ranks join, make ids, reach each other, and reattach' '
     shape "0 0 0 1 1 1 2 2 2 3 3" 1 kary:3
 '
-test_expect_success 'mincrit: in a tree this small all ranks are children of rank 0' '
+test_expect_success 'mincrit: in a tree as small as this one all ranks are children of rank 0' '
     shape "0 0 0 0 0 0 0 0 0 0 0" 11 mincrit
 '
 test_expect_success 'mincrit:2: rank 0 has two routers, and leaves alternate between them' '
     shape "0 0 1 2 1 2 1 2 1 2 1" 1 mincrit:2
 '
-test_expect_success 'binomial' '
+test_expect_success 'binomial: ranks join, make ids, reach each other, and reattach' '
     shape "0 0 2 0 4 4 6 0 8 8 10" "6 8" binomial
 '
 # Parents have higher numbers than their children, and some ranks in between are idle.
@@ -86,19 +86,19 @@ cat >tree.json <<'END'
 [null, 5, 5, 1, 1, 0, 11,
  6, 6, 0, 9, 0]
 END
-test_expect_success 'custom: any tree is allowed' '
+test_expect_success 'custom: a file may describe any tree' '
     shape "5 5 1 1 0 11 6 6 0 9 0" "5 6" "custom:$PWD/tree.json"
 '
-test_expect_success 'each broker returns the topology that it was given, and its place in it' '
+test_expect_success 'custom: each broker returns the topology that it was given, and its place in the tree' '
     idtree start -s $SIZE --topology custom:tree.json sh -c "
         idtree getattr -r 3 tbon.topo; idtree getattr -r 3 tbon.level; idtree getattr tbon.maxlevel" >out &&
     printf "custom:tree.json\n3\n3\n" >want && test_cmp want out
 '
-test_expect_success 'a list of parents for another number of brokers starts no broker' '
+test_expect_success 'custom: with a list of parents for another number of brokers no broker starts' '
     test_must_fail idtree start -s 11 --topology custom:tree.json touch started 2>err && test ! -e started &&
     grep "topology .custom:tree.json.: is a list of 12 parents, but there are 11 brokers" err
 '
-test_expect_success 'a file that is missing, or makes no tree, starts no broker' '
+test_expect_success 'custom: with a file that is missing or describes no tree no broker starts' '
     test_must_fail idtree start -s 3 --topology custom:nosuch.json touch started 2>err &&
     grep "topology .custom:nosuch.json.: No such file" err &&
     echo "[null, 2, 1]" >cycle.json && test_must_fail idtree start -s 3 --topology custom:cycle.json touch started 2>err &&
@@ -118,12 +118,12 @@ echo "[null, 0, 1, 1]" >changing.json
 for r in 0 1 2; do idtree startctl run $r || exit 1; done
 wait_attached 2 1 && idtree id new -r 2 && echo whole
 END
-test_expect_success 'after the file has changed, a rank that returns is refused until the file is as it was' '
+test_expect_success 'custom: a rank that returns after the file was changed is refused until the file is as before' '
     echo "[null,0,1,1]" >changing.json && : >refused &&
     idtree start -s 4 --topology custom:changing.json sh changed.sh >out 2>refused; cat out refused
     tail -n 1 out | grep whole
 '
-test_expect_success 'a file that changes between two starts makes another tree' '
+test_expect_success 'custom: a file that is changed between two starts gives another tree' '
     echo "[null, 2, 0, 0]" >changing.json && idtree start -s 4 --topology custom:changing.json \
         sh -c ". \"\$IDTREE_SRCDIR/t/wait.sh\"; wait_attached 1 2 && idtree id new -r 1"
 '

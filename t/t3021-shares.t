@@ -24,7 +24,7 @@ made() { idtree module stats --json -r "$1" fluid | sed 's/.*"ids": *\([0-9]*\).
 reload() { idtree module remove --uri "${IDTREE_URI%0}$1" fluid && idtree module load --uri "${IDTREE_URI%0}$1" fluid; }
 
 has() { info "$1" | grep -q "$2"; }
-test_expect_success 'all ranks borrow, some of them from ranks that borrow themselves' '
+test_expect_success 'all ranks borrow, and some of them borrow from borrower ranks' '
     all_borrow && wait_until "rank 0 lends" has 0 "\"lent\":{\"loans\":[1-9]" &&
     wait_until "rank 1 lends" has 1 "\"lent\":{\"loans\":[1-9]" &&
     wait_until "rank 6 serves itself" has 6 "\"served_by\":6.*\"share\":{\"generator\":0,"
@@ -34,7 +34,7 @@ test_expect_success 'a borrower rank makes ids under its sublease without a mess
     wait_until "rank 6 makes an id" makes_itself &&
     test "$(idtree id show --json - <one | sed "s/.*\"generator\": *\([0-9]*\).*/\1/")" = 0
 '
-test_expect_success 'overlay status shows each borrower rank with the generator that it borrows, and borrower ranks as sets' '
+test_expect_success 'overlay status shows the generator of each borrower rank, and borrower ranks as sets' '
     shown() {
         idtree overlay status >tree && test "$(grep -cE " borrowing +0 +[1-6]\$" tree)" = 6 && grep -E "^0 .* active +0 +0$" tree
     } &&
@@ -51,7 +51,7 @@ test_expect_success 'id show names the ranks that may have made an id' '
     wait_until "objects tell, too" in_json &&
     on_a_screen() { idtree info --json | jq -e ".fluid.lends and .fluid.lent.ranks"; } && wait_until "so does info" on_a_screen
 '
-test_expect_success 'under load each request is answered' '
+test_expect_success 'borrower ranks answer each request under load' '
     all_borrow && load_start && for r in 0 1 2 3 4 5 6; do wait_served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
 '
 test_expect_success 'a borrower rank that grants subleases is killed and runs again' '
@@ -79,12 +79,12 @@ test_expect_success 'a rank that granted a sublease is stopped for longer than t
     load_start && idtree startctl stop 1 && wait_attached 3 0 && wait_served 3 && idtree startctl cont 1 && wait_attached 3 1 &&
     load_end && all_borrow
 '
-test_expect_success 'ranks that grant and ranks that borrow reload fluid' '
+test_expect_success 'ranks that grant subleases and ranks that borrow reload fluid' '
     load_start && for i in 1 2 3; do reload 0 && reload 1 && reload 5 || { load_end; return 1; }; done && load_end && all_borrow
 '
 mark() { idtree watermark --json | sed "s/.*\"timestamp_ms\":\"\([0-9]*\).*/\1/"; }
 goes_on() { test "$(mark)" -gt "$1"; }
-test_expect_success 'the watermark advances' '
+test_expect_success 'the watermark advances while ranks borrow' '
     all_borrow && now=$(info 0 | sed "s/.*\"timestamp_ms\":\"\([0-9]*\).*/\1/") && wait_until "it passes $now" goes_on "$now"
 '
 cat >off.sh <<'END'
@@ -94,7 +94,7 @@ wait_served 2 && for i in 1 2 3 4 5 6 7 8; do idtree id new -t dec -r 2 >>off.id
     idtree module stats --json -r 2 fluid | grep '"share_messages": *0[,}]' &&
     head -n 1 off.ids | idtree id show - >shown && ! grep "made by" shown
 END
-test_expect_success 'with fluid.share=off all requests are forwarded' '
+test_expect_success 'with fluid.share=off a rank without a generator forwards all requests' '
     idtree start -s 3 --topology kary:1 -o fluid.max-generators=1 -o fluid.share=off sh off.sh
 '
 cat >auto.sh <<'END'
@@ -111,10 +111,10 @@ mkfifo go && { "$IDTREE_BUILDDIR/t/idload" -c 1 "${IDTREE_URI%0}" 1 <go >load 6>
     wait_until "rank 1, asked nothing, is idle" is idle && wait_until "rank 0 has all again" lends_nothing &&
     idtree id new -t dec -r 1 >>auto.ids && sort -c -n auto.ids && is idle
 END
-test_expect_success 'by default a rank with many requests borrows, and one with few forwards' '
+test_expect_success 'by default a rank without a generator borrows if it has many requests, and forwards if it has few' '
     idtree start -s 2 -o fluid.max-generators=1 sh auto.sh
 '
-test_expect_success 'an invalid value is refused with a message' '
+test_expect_success 'an invalid value of fluid.share is refused with a message' '
     ! idtree start -s 1 -o fluid.share=17 true 2>err && grep "fluid.share=17: must be auto, off, or one of 16, 32" err
 '
 test_done

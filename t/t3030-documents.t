@@ -40,10 +40,10 @@ echo subtree; idtree startctl kill 2; idtree startctl kill 5; works 3 10; idtree
 echo root; for i in 1 2 3; do idtree startctl kill 0; idtree startctl run 0; works 0; works 7; works 4; done
 load_end
 END
-test_expect_success 'a leaf, a router, a subtree and the root are killed and run again' '
+test_expect_success 'documents survive when a leaf, a router, a subtree and rank 0 are killed and run again' '
     init_state state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh && test -s record
 '
-test_expect_success 'an instance that starts again has all final ids' '
+test_expect_success 'after a restart of the instance all final ids are the same' '
     cat >again.sh <<-\END &&
 	. ./lib.sh
 	load_start 0 1 2 && works 2 3 && load_end
@@ -51,7 +51,7 @@ test_expect_success 'an instance that starts again has all final ids' '
     cp record before &&
     idtree start -s 3 $opts -o statedir="$PWD/state" sh again.sh && head -n $(wc -l <before) record | cmp - before
 '
-test_expect_success 'a rank that missed events for long continues from the stored form with the ids that it had' '
+test_expect_success 'a rank that missed many events loads the stored form and keeps its ids' '
     cat >late.sh <<-\END &&
 	. ./lib.sh
 	doc=late

@@ -37,10 +37,10 @@ echo subtree; idtree startctl kill 2; idtree startctl kill 5; grows 10 0; idtree
 echo root; for i in 1 2 3; do idtree startctl kill 0; idtree startctl run 0; grows 10 0; grows 10 7; done
 load_end
 END
-test_expect_success 'a leaf, a router, a subtree and the root are killed and run again' '
+test_expect_success 'clients with compressors survive when a leaf, a router, a subtree and rank 0 are killed and run again' '
     init_state state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh
 '
-test_expect_success 'clients continue while a broker is stopped, and after it is continued' '
+test_expect_success 'clients with compressors continue while a broker is stopped, and after it is continued' '
     cat >stopped.sh <<-\END &&
 	. ./lib.sh
 	set -e

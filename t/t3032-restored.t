@@ -62,7 +62,7 @@ test "$(ask 1 compressor.open '{"document":"d"}' | sed 's/.*"session":"\([^"]*\)
 same_ids 1 && same_ids 2
 fails 'no open session in it' idtree doc close -r 0 d
 END
-test_expect_success 'an older copy is refused with a message, and all sessions continue with the newer one' '
+test_expect_success 'an older copy of documents is refused with a message, and all sessions continue with the newer documents' '
     init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh ahead.sh </dev/null
 '
 cat >as-long.sh <<'END'
@@ -89,7 +89,7 @@ idtree module remove -r 0 compressor && idtree module load -r 0 compressor
 until_ok idtree doc ids -r 2 d
 until_ok idtree doc open -r 1 d && until_ok idtree doc ids -u -r 1 d && cat out >ids && same_ids 2
 END
-test_expect_success 'an older copy that has become as long is refused, and serves after the sessions that are ahead have given up' '
+test_expect_success 'an older copy with as many ranges as the newer documents is refused, and serves after the sessions that are ahead have given up' '
     rm -rf ids state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh as-long.sh </dev/null
 '
 cat >client.sh <<'END'
@@ -111,7 +111,7 @@ exec 6>&-
 wait $load || { cat result; exit 1; }
 cat result
 END
-test_expect_success 'clients with compressors of their own are as safe' '
+test_expect_success 'clients with compressors detect an older copy as ranks do' '
     rm -rf state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh client.sh </dev/null
 '
 cat >copy.sh <<'END'
@@ -136,7 +136,7 @@ echo "--- once"
 again && test "$(uuid)" = "$after" && ids -n 3 -r 1 d && ids -n 3 -r 2 d && same_ids 1 && same_ids 2
 test "$(cut -d' ' -f2 ids | sort | uniq -d | wc -l)" = 0
 END
-test_expect_success 'documents of a backup get new UUIDs: ranks are notified, and old ids keep their meaning' '
+test_expect_success 'documents of a backup get new UUIDs: ranks are notified, and old ids keep their UUIDs' '
     rm -rf state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh copy.sh </dev/null
 '
 test_done

@@ -67,7 +67,7 @@ until_ok idtree doc list && test "$(member_of c uuid)" = $uuid && test -z "$(mem
 grows c
 load_end
 END
-test_expect_success 'clients continue under the new name, and another document can get the old one' '
+test_expect_success 'clients continue with a renamed document, and another document can get its old name' '
     init_state state && idtree start -s 3 --topology kary:1 $opts -o statedir="$PWD/state" sh rename.sh </dev/null
 '
 
@@ -115,7 +115,7 @@ fails "'.hidden' is not a valid name of a document" idtree doc rename d .hidden
 fails 'EPROTO: name must be a string' ask 1 compressor.rename '{"document":"d"}'
 fails 'EPROTO: document must be a string' ask 1 compressor.delete '{"document":7}'
 END
-test_expect_success 'clients are notified when a document is deleted, and a new document of its name has nothing of it' '
+test_expect_success 'clients are notified when a document is deleted, and a new document of the same name has nothing of the old one' '
     rm -rf state ids && init_state state && idtree start -s 3 --topology kary:1 $opts -o statedir="$PWD/state" sh delete.sh </dev/null
 '
 
@@ -146,7 +146,7 @@ for i in $list; do
 done
 sort told | uniq -c
 END
-test_expect_success 'rank 0 is killed while documents are renamed and deleted: each has its old or its new state' '
+test_expect_success 'rank 0 is killed while documents are renamed and deleted: each edit is done completely or not at all' '
     rm -rf state && init_state state && idtree start -s 2 $opts -o statedir="$PWD/state" sh crash.sh </dev/null
 '
 test_done

@@ -18,7 +18,7 @@ peak() { awk '/^VmHWM/ { print $2 }' "/proc/$(idtree getattr --uri "$(uri_of "$1
 test_expect_success 'one client sends eight times the requests that ZeroMQ holds: all are answered, and no child is lost' '
     pressure ask $(uri_of 0) 1 8000 100 >asked && cat asked && test "$(lost)" = 0
 '
-test_expect_success 'many requests upward, and answers of 1 MiB in total, are answered, and no child is lost' '
+test_expect_success 'many requests to the parent, and answers of 1 MiB in total, arrive, and no child is lost' '
     pressure ask $(uri_of 1) 0 8000 100 && pressure ask $(uri_of 3) 6 1000 1000 && test "$(lost)" = 0
 '
 # Start a watcher at each rank, and wait until all are ready.
@@ -31,14 +31,14 @@ watch_start() {
 # Wait until each watcher has seen all events.
 watch_end() { rc=0; for pid in $pids; do wait $pid || rc=1; done; cat <&6; exec 6<&-; cat watched.*; return $rc; }
 
-test_expect_success 'each broker gets 100,000 events in order, while two brokers are stopped for a while' '
+test_expect_success 'each broker gets 100,000 events in order, although two brokers are stopped for a while' '
     watch_start 100000 && idtree startctl stop 2 && idtree startctl stop 3 && pressure publish $(uri_of 0) 100000 &&
     idtree startctl cont 2 && idtree startctl cont 3 && watch_end
 '
-test_expect_success 'each broker gets 50,000 events of a leaf in order' '
+test_expect_success 'each broker gets 50,000 events that a leaf publishes, in order' '
     watch_start 50000 && pressure publish $(uri_of 6) 50000 && watch_end
 '
-test_expect_success 'all requests to a stopped child are answered' '
+test_expect_success 'all requests to a stopped child get an answer' '
     before=$(peak 0) && idtree startctl stop 1 &&
     for i in 1 2 3 4 5 6 7 8; do pressure ask $(uri_of 0) 1 400 100000 >asked$i 2>why$i & done && wait &&
     cat asked? why? && test "$(cat asked? | grep -c "^answered 400 failed 400$")" = 8
@@ -56,10 +56,10 @@ taken() { idtree module stats --json --uri "$(uri_of "$1")" broker | sed 's/.*"r
 whole() { wait_until "rank 0 has both children" holds "stats 0 | grep -q '\"child-connected\": *2,'"; }
 
 # The child may not know yet that it was given up.
-test_expect_success 'a child that was given up is accepted again' '
+test_expect_success 'a child whose link was ended is accepted again' '
     idtree startctl cont 1 && whole && attached 1 0 && idtree id new -r 1
 '
-test_expect_success 'a continued child does not serve requests from before it was given up, as no client waits for them' '
+test_expect_success 'a continued child does not serve requests from before its link was ended, because no client waits for the answers' '
     whole && before=$(taken 1) && idtree startctl stop 1 && { pressure ask $(uri_of 0) 1 3000 100 >asked || :; } &&
     grep -q "^answered 3000 failed 3000$" asked && idtree startctl cont 1 && whole &&
     after=$(taken 1) && echo "$before $after" && test $((after - before)) -lt 40

@@ -55,7 +55,7 @@ until_served && until_store_says good &&
 idtree dmesg | grep 'the horizon is stored again' &&
 idtree overlay status >status && ! grep store status
 END
-test_expect_success MOUNT 'a full disk stops leases before they exceed the stored horizon, and leases continue when there is space' '
+test_expect_success MOUNT 'with a full disk leases end before they exceed the stored horizon, and leases are granted again when there is space' '
     init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
 '
 test_expect_success MOUNT 'a statedir that cannot be written is refused with the reason' '
@@ -78,7 +78,7 @@ mkdir -m 700 gone && cp -p gone-away/* gone/ && store_says 'failing: .*gone/flui
 idtree dmesg | grep 'no leases are granted' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm -r gone && mv gone-away gone && until_served && until_store_says good
 END
-test_expect_success 'leases stop when the statedir is moved away, or replaced by a copy, and continue when it is back' '
+test_expect_success 'no leases are granted while the statedir is moved away or replaced by a copy, and leases continue when it is back' '
     init_state gone && idtree start -s 2 $opts -o statedir="$PWD/gone" sh gone.sh
 '
 init_state hung && head -c 520 /dev/zero >page
@@ -97,10 +97,10 @@ run_on_disk() { # a script and its arguments
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 2 $opts -o statedir="$PWD/hung" sh "$@" </dev/null
 }
-test_expect_success 'on a disk that hangs leases end and other services continue; leases continue when the disk does' '
+test_expect_success 'on a disk that hangs no leases are granted and other services continue; leases are granted when the disk continues' '
     on_a_disk_that 3 "slow: the horizon is not stored yet" "the disk is slow: the horizon is not stored yet"
 '
-test_expect_success 'a disk that fails ends leases in the same way' '
+test_expect_success 'on a disk that fails no leases are granted' '
     on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are granted beyond the stored horizon"
 '
 cat >memory.sh <<'END'
@@ -110,7 +110,7 @@ set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused . && 
 idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* the module ends without it' told &&
 set_disk 0 && idtree module load -r 1 fluid && until_served && wait_served 1
 END
-test_expect_success 'on a disk that hangs the module ends without the memory file of its rank' '
+test_expect_success 'on a disk that hangs the fluid module ends without writing the memory file of its rank' '
     run_on_disk memory.sh
 '
 test_expect_success 'a second instance on the same statedir does not start, and names the broker that uses it' '
@@ -121,7 +121,7 @@ test_expect_success 'a second instance on the same statedir does not start, and 
 	END
     idtree start $opts -o statedir="$PWD/one" sh second.sh
 '
-test_expect_success 'the epoch of an instance stays, and another one is refused with both' '
+test_expect_success 'the epoch of an instance does not change, and another epoch is refused with a message that has both' '
     init_state epoch --epoch 2026-01-01T00:00:00Z &&
     idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&
     idtree start $opts -o statedir="$PWD/epoch" idtree info | grep "fluid epoch  *2026-01-01T00:00:00.000Z" &&
@@ -133,7 +133,7 @@ test_expect_success 'id show prints the date of an id with its error bound' '
     grep -E "^date +20[0-9-]+T[0-9:.]+Z ± [0-9]+ ms$" out
 '
 init_state old --epoch 2026-01-01T00:00:00Z || exit 1
-test_expect_success FAKETIME 'a clock that is far ahead of the horizon is refused with both times' '
+test_expect_success FAKETIME 'a start with a clock far ahead of the horizon is refused with a message that has both times' '
     FAKETIME_DONT_FAKE_MONOTONIC=1 faketime -f -1d idtree start $opts -o statedir="$PWD/old" \
         -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&
     test_must_fail idtree start -o statedir="$PWD/old" -o fluid.max-jump=1h true 2>err && cat err &&
@@ -141,7 +141,7 @@ test_expect_success FAKETIME 'a clock that is far ahead of the horizon is refuse
     test_must_fail idtree start -o fluid.epoch=2999-01-01T00:00:00Z true 2>err && cat err &&
     grep "the clock says 20.*, the epoch is 2999-01-01T00:00:00.000Z.*fluid.max-jump=0" err
 '
-test_expect_success 'a damaged file is refused with advice' '
+test_expect_success 'a damaged file of the horizon is refused with advice' '
     dd if=/dev/zero of=epoch/fluid.sqlite bs=1 seek=100 count=4000 conv=notrunc 2>/dev/null &&
     test_must_fail idtree start -o statedir="$PWD/epoch" true 2>err && cat err &&
     grep "epoch/fluid.sqlite: damaged" err && grep -e "--recover-horizon=DATE-or-ID" err
@@ -160,7 +160,7 @@ test_expect_success '--recover-horizon with a date replaces a damaged file' '
     test -e epoch/fluid.sqlite.damaged-2 &&
     awk "\$2 == \"ahead_ms\" && \$3 > 3500000 { found = 1 } END { exit !found }" out
 '
-test_expect_success 'the watermark passes an id that any rank made' '
+test_expect_success 'the watermark rises above an id that any rank has made' '
     cat >watermark.sh <<-\END &&
 	id=$(idtree id convert --to dec "$(idtree id new --rank 2)") &&
 	watermark() { idtree id convert --to dec "$(idtree watermark | awk "/^id/ { print \$2 }")"; } &&

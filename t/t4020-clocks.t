@@ -86,7 +86,7 @@ for minutes in -10 10 0; do
 done &&
 load_end && undisturbed 0 2 3 4
 END
-test_expect_success 'a leaf, an inner rank and a rank without generator restart with clocks 10 minutes behind, and ahead' '
+test_expect_success 'a leaf, an inner rank and a rank without a generator restart with clocks that are 10 minutes behind or ahead' '
     on_hosts sh ranks.sh
 '
 cat >root.sh <<'END'
@@ -109,7 +109,7 @@ idtree info | grep "fluid ahead_ms" &&
 sort -n new >>made && test -z "$(uniq -d made)" && sort -n -c made &&
 case $1 in kill) idtree startctl kill 0 ;; esac
 END
-test_expect_success 'the whole instance restarts with its state, stopped or killed: all new ids are above all earlier ones' '
+test_expect_success 'all ranks restart from their state after a stop or a kill: all new ids are above all earlier ones' '
     : >made &&
     for minutes in 0 -10 10 0; do
         for r in 0 1 2 3 4 5 6; do (. ./lib.sh && set_clock $r $minutes) || return 1; done

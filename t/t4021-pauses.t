@@ -5,7 +5,7 @@
 # t4021-pauses.t - hosts whose CLOCK_BOOTTIME jumps, or misses time as on a virtual machine that is paused
 #
 # The page of t/chaos/host.h sets that clock for each broker.
-test_description='a rank detects a pause that CLOCK_BOOTTIME missed, reports it, and makes up for it; ids stay in order'
+test_description='a rank detects and reports a pause that CLOCK_BOOTTIME missed, and then continues with the right time; ids stay in order'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 mkdir -m 700 state && head -c 1032 /dev/zero >page || exit 1
@@ -50,7 +50,7 @@ served 1 && load_start && set_boot 1 -5 &&
 until_logged 1 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s, .*: this rank makes no ids until the parent's time is known" &&
 served 1 && caught_up 1 0 && load_end
 END
-test_expect_success 'a rank that missed 5 s makes no ids until it knows the time, and reports this' '
+test_expect_success 'a rank whose clock missed 5 s makes no ids until it knows the time, and reports this' '
     on_hosts sh rank.sh
 '
 cat >jump.sh <<'END'
@@ -81,7 +81,7 @@ for r in 0 1; do
 done
 served 1 && caught_up 0 1 && caught_up 1 0 && load_end
 END
-test_expect_success 'a jump of the clock while the module is removed is detected, also on rank 0' '
+test_expect_success 'a jump of the clock while fluid is removed is detected, also on rank 0' '
     on_hosts sh between.sh
 '
 test_done

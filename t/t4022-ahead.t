@@ -5,7 +5,7 @@
 # t4022-ahead.t - an end in order leaves no clock debt, a kill does, and no id is issued twice
 #
 # A lease lasts an hour, so that a clock debt of one lease differs from the time that the test takes.
-test_description='an end in order leaves no clock debt, and a crash repeats no id'
+test_description='a clean stop leaves no clock debt, and after a crash no id is repeated'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 opts='-s 4 --topology kary:2 -o fluid.lease=1h -o log-stderr-level=0'
@@ -39,18 +39,18 @@ in_life() { # of the instance whose state is in folder $1: a line of the shell's
     idtree start $opts -o statedir="$PWD/$1" sh life.sh </dev/null
 }
 
-test_expect_success 'an instance that ended in order, in whichever way, starts at the time of the clock' '
+test_expect_success 'an instance that was stopped cleanly, in whichever way, starts at the time of the clock' '
     rm -f ids flaxes && for end in true "idtree shutdown" true "reload" "idtree module remove flake"; do
         in_life order "is_here && until_active 0 1 2 3 && make_ids 0 1 2 3 && $end" || return 1
     done && in_life order "is_here && make_ids 0 1 2 3" && no_id_twice
 '
 # Leases of 6 s are renewed after 2: then a rank holds ranges that it was given in a row.
-test_expect_success 'an instance starts at the time of the clock, too, after all ranks have renewed their leases' '
+test_expect_success 'an instance starts at the time of the clock after a clean stop even if all ranks have renewed their leases' '
     rm -f ids flaxes && opts_were=$opts && opts="$opts -o fluid.lease=6s" && for i in 1 2 3 4; do
         in_life renewed "is_now && make_ids 0 1 2 3 && until_renewed 0 1 2 3 && make_ids 0 1 2 3" || return 1
     done && in_life renewed "is_now" && opts=$opts_were && no_id_twice
 '
-test_expect_success 'an instance starts at the time of the clock after it ended under load' '
+test_expect_success 'an instance starts at the time of the clock after a clean stop under load' '
     for i in 1 2 3; do
         in_life order "is_here && until_active 0 1 2 3 && make_ids 0 1 2 3 && load_start && make_ids 2 3" || return 1
     done && in_life order "is_here && make_ids 0 1 2 3" && no_id_twice
@@ -63,11 +63,11 @@ test_expect_success 'rank 0 reloads fluid twenty times under load, and has no cl
     in_life reload "until_active 0 1 2 3 && load_start && for i in \$(seq 20); do reload || { load_end; exit 1; }; done &&
         load_end && is_here"
 '
-test_expect_success 'rank 0 that is killed while fluid is removed starts above all leases' '
+test_expect_success 'a rank 0 that is killed while fluid is removed starts above all leases' '
     in_life between "until_active 0 1 2 3 && load_start && reload && is_here && idtree module remove fluid &&
         idtree startctl kill 0 && idtree startctl run 0 && wait_served 0 && wait_served 3 && is_ahead && load_end"
 '
-test_expect_success 'rank 0 that is killed after fluid was reloaded starts above all leases' '
+test_expect_success 'a rank 0 that is killed after a reload of fluid starts above all leases' '
     in_life after "until_active 0 1 2 3 && load_start && reload && reload && idtree startctl kill 0 &&
         idtree startctl run 0 && wait_served 0 && wait_served 3 && is_ahead && load_end"
 '

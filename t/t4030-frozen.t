@@ -51,7 +51,7 @@ judge() {
 }
 
 # The requests are sent up, or are served here if the rank gets a new lease before it has read them.
-test_expect_success 'requests that waited in the socket of a stopped rank get no ids of its old lease' '
+test_expect_success 'requests that waited in the socket of a stopped rank get no ids of its lease that has ended' '
     wait_served 3 && client_start 3 1 1 1000 1 65536 7 && freeze 3 0 && client_ask &&
     outlast 0 1 2 4 5 6 && idtree startctl cont 3 && client_end && judge 66546 3
 '
@@ -62,16 +62,16 @@ stopped_at_work() {
         outlast 0 1 2 4 5 6 && idtree startctl cont 3 && client_end && judge $((40 * 65536)) 3 || { wrong=1; return 0; }
     test $(forwarded 3) -gt $before
 }
-test_expect_success 'a rank whose lease has ended requests the ids that it was about to make from other ranks' '
+test_expect_success 'a rank that continues after its lease has ended requests the ids for waiting requests from other ranks' '
     wrong= && wait_until "it is stopped while it makes them" stopped_at_work && test -z "$wrong"
 '
 # A request to a rank below is on its way up, and the lease ends in the meantime, too.
-test_expect_success 'an inner rank answers its requests, and requests of ranks below it' '
+test_expect_success 'an inner rank that continues answers its own requests, and requests of ranks below it' '
     wait_served 1 && client_start 1 5 $(yes 65536 | head -n 10) && freeze 1 0 && client_ask && outlast 0 2 5 6 &&
     { idtree id new --uri "$(uri_of 4)" -n 10 --to dec >below & } && pid=$! && idtree startctl cont 1 && client_end &&
     judge 655365 1 && wait $pid && sort -n below elsewhere | uniq -d >twice && test_must_be_empty twice
 '
-test_expect_success 'rank 0 answers its requests, and requests of all other ranks' '
+test_expect_success 'a rank 0 that continues answers its own requests, and requests of all other ranks' '
     wait_served 0 && client_start 0 5 $(yes 65536 | head -n 10) && client_ask && freeze 0 1 && : >elsewhere &&
     end=$(($(boot_ms) + 2 * LEASE)) && wait_until "two leases have passed" holds "test \$(boot_ms) -gt $end" &&
     { for r in 1 2 3 4 5 6; do idtree id new --uri "$(uri_of $r)" -n 100 --to dec & done >others; } &&

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t4040-second.t - a second broker is started for a rank that has one
-test_description='one of two brokers for a rank serves, the other learns why it does not, and no id is issued twice'
+test_description='of two brokers with the same rank one serves, the other reports why it does not, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 TMPDIR=/tmp/idtree-t4040.$$
@@ -75,7 +75,7 @@ idtree module stats --json overlay | grep "\"adopted\": *0" && second_end &&
 wait $first_pid && test $(wc -l <first) = $((30 * 65536)) && wait_attached $r 2 && until_generates "$(uri_of $r)" &&
 cut -f1 first | sort -n - second | uniq -d >twice && test ! -s twice
 END
-test_expect_success 'a second broker of a frozen rank serves; the first is refused when it wakes up, and serves after the second has ended' '
+test_expect_success 'a second broker of a frozen rank serves; the first is refused when it continues, and serves after the second has ended' '
     on_hosts -o tbon.timeout=500ms sh frozen.sh
 '
 test_done

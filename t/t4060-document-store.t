@@ -51,7 +51,7 @@ idtree doc open d && idtree doc import copy form && idtree doc list >list && ! g
 while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before &&
 grep "^$is " list && idtree doc delete $is && idtree doc list >list && ! grep "^[rs] " list
 END
-test_expect_success MOUNT 'on a full disk no document changes and all can be read; ids are made, and are final when there is space' '
+test_expect_success MOUNT 'on a full disk no document changes and all can be read; ids are made, and become final when there is space' '
     init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
 '
 init_state hung && head -c 520 /dev/zero >page
@@ -74,7 +74,7 @@ idtree info | grep "^document store  .*$late" && set_disk 0 &&
 wait_until "an id is final" idtree doc ids -r 1 d && idtree doc ids d && idtree doc close d && idtree doc list >list && grep '^d ' list && grep '^h ' list && ! grep '^g ' list &&
 idtree dmesg | grep 'documents are stored again'
 END
-test_expect_success 'on a disk that hangs all requests are answered, and the store continues when the disk does' '
+test_expect_success 'on a disk that hangs all requests for documents are answered, and the store continues when the disk does' '
     env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/hung" \
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
         idtree start -s 2 -o broker.modules=fluid,compressor -o compressor.timeout=1s -o log-stderr-level=0 \
@@ -94,7 +94,7 @@ test_expect_success 'damaged documents do not affect the broker and its ids' '
 	END
     idtree start -s 2 $opts -o statedir="$PWD/damaged" sh damaged.sh </dev/null
 '
-test_expect_success 'a broker does not serve damaged documents as others, and names the file' '
+test_expect_success 'a broker with damaged documents does not serve them, and names the file' '
     init_state state && idtree start $opts -o statedir="$PWD/state" sh -c "idtree doc open d && idtree doc ids -n 1000 d >/dev/null" &&
     for at in 0 100 4096 8192; do
         rm -rf damaged && cp -r state damaged &&

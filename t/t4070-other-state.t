@@ -56,13 +56,13 @@ prepare() { # folder, idtree start's arguments; $init: more options of idtree in
     dir=$PWD/$1 && shift && rm -rf "$dir" && init_state "$dir" --epoch $EPOCH $init &&
     idtree start $opts -o statedir="$dir" "$@" idtree id new
 }
-test_expect_success 'another instance: rank 0 ends when a rank returns to it, and both are named; leases last, and the right statedir continues' '
+test_expect_success 'rank 0 has the state of another instance: it ends when a rank returns, and names both; with the right statedir it continues' '
     init= && prepare state && prepare other &&
     idtree start -s 3 $opts -o log-stderr-level=2 -o statedir="$PWD/state" sh another.sh 2>log; rc=$?; cat log; test $rc = 0 &&
     grep "^idtree-broker: rank [12] on .* is of the instance [0-9a-f-]* (idtree), rank 0 of [0-9a-f-]* (idtree): one of them has the wrong statedir" log
 '
 # The right one is an hour ahead, as it may be when it was recovered.
-test_expect_success 'the same instance with leases beyond what it knows of: rank 0 makes no ids after it learns of them' '
+test_expect_success 'rank 0 has an older state of the same instance: it makes no ids after a rank reports a lease above its horizon' '
     init= && prepare state --recover-horizon="$(date -u -d "+ 1 hour" +%Y-%m-%dT%H:%M:%SZ)" &&
     init="--uuid $(idtree state show --json state | sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/")" &&
     prepare other --recover-horizon=$EPOCH &&

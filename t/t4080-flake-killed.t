@@ -68,12 +68,12 @@ none_twice() {
     done
 }
 
-test_expect_success 'all ranks make ids at the same time' '
+test_expect_success 'all ranks make flax ids, snos and uids at the same time' '
     for r in $ALL; do served $r 1; done && load_start 30000 && load_end && test $failed = 0 && none_twice &&
     test $(wc -l <uid) = 240008
 '
 # A sublease lasts a quarter of a lease. A rank that was idle has no reason to ask other ranks.
-test_expect_success 'a rank that was idle for longer than its sublease makes ids itself, and ranks without a partition forward' '
+test_expect_success 'a rank whose sublease ended while it was idle makes ids, and ranks without a partition forward' '
     now=$(info_ms 0) && wait_until "a second has passed" holds "test \$(info_ms 0) -gt $((now + 1000))" &&
     for pair in 0=0 1=1 2=2 3=3 4=4 5=2 6=2 7=3; do
         idtree id new --uri $(uri_of ${pair%=*}) --scheme sno -n 3 >ids && cat ids >>sno &&
@@ -90,12 +90,12 @@ test_expect_success 'leaves, inner ranks and the root are killed and run again u
         load_start 30000 && restart ${pair%=*} ${pair#*=} && load_end && for r in $ALL; do served $r 100; done || return 1
     done && none_twice
 '
-test_expect_success 'rank 0 reloads the module: it knows no claims, and grants no time of earlier ones' '
+test_expect_success 'after rank 0 reloads the flake module, it has no claims, and grants no time that was granted before' '
     for i in 1 2 3 4 5; do
         idtree module remove flake && idtree module load flake && for r in 1 0 7; do served $r 200; done || return 1
     done && none_twice
 '
-test_expect_success 'an invalid attribute is refused' '
+test_expect_success 'an invalid attribute of the flake module is refused' '
     for attr in flake.max-partitions=0 flake.max-partitions=65537 flake.max-waiting=0 flake.forward-timeout=x \
                 uid.drift=4 uid.drift=11 uid.fingerprint=4294967296 uid.fingerprint=2147483648 uid.node=$(printf %0256d 0) uid.node=; do
         test_must_fail idtree broker -o broker.modules=fluid,flake -o $attr true 2>err </dev/null &&

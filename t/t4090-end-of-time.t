@@ -29,21 +29,21 @@ in_order() { cat "$@" && test "$(cat "$@" | wc -l)" -ge 2 && cat "$@" | sort -n 
 cat >id.sh <<'END'
 idtree id new -r 0 --to dec
 END
-test_expect_success 'a crash and a restart a day before the end of time change nothing' '
+test_expect_success 'a crash and a restart a day before the end of time have no effect' '
     run day $far crash.sh >first && run day $far ids.sh >next && run day $far id.sh >last &&
     in_order first next last
 '
-test_expect_success 'less than two leases before the end ids are made, and continue after a clean restart' '
+test_expect_success 'less than two leases before the end of time ids are made, and continue after a clean restart' '
     near=$(epoch_of 90) && run clean $near ids.sh >first && run clean $near id.sh >next && in_order first next
 '
-test_expect_success 'a crash less than two leases before the end gives up the time that is left, and requests fail with the reason' '
+test_expect_success 'after a crash less than two leases before the end of time, requests fail with the reason' '
     near=$(epoch_of 90) && run crash $near crash.sh && run crash $near over.sh
 '
 # idtree init refuses such an epoch, so the state is that of a rundir, which idtree init did not make.
 run() { # rundir, epoch, script
     mkdir -p -m 700 "$1" && idtree start -s 3 --dir "$PWD/$1" -o fluid.epoch="$2" -o log-stderr-level=3 sh "$3" </dev/null
 }
-test_expect_success 'after the end of time each request is refused, on each rank and after a restart' '
+test_expect_success 'after the end of time each request for ids is refused, on each rank and after a restart' '
     run after $past over.sh && run after $past over.sh
 '
 test_done

@@ -18,13 +18,13 @@ reform-remote-galileo--heart-package-academy
 EOF
 names="dec hex dothex f58 ƒ58 words emoji"
 
-test_expect_success 'id convert reads every form and writes every form' '
+test_expect_success 'id convert reads and writes every form of an id' '
     n=0 && for name in $names; do
         n=$((n + 1)) && sed -n ${n}p forms >one && for i in 1 2 3 4 5 6 7; do cat one; done >expect &&
         idtree id convert --to $name - <forms >out && test_cmp expect out || return 1
     done
 '
-test_expect_success 'id convert takes ids as operands, too' '
+test_expect_success 'id convert accepts ids as operands' '
     idtree id convert --to f58 $(cat forms) >out && test "$(uniq out)" = fuZZybuNNy
 '
 test_expect_success 'id show prints all forms and fields' '
@@ -37,39 +37,39 @@ test_expect_success 'id show explains why it prints no date' '
     idtree id show 5 >out && grep "date  *unknown: no instance: neither IDTREE_URI nor FLUX_URI is set" out &&
     idtree id show --uri local:///nosuch/x 5 >out && grep "date  *unknown: local:///nosuch/x: its instance has ended" out
 '
-test_expect_success 'id show --json prints one object a line, with ids as strings' '
+test_expect_success 'id show --json prints one object per line, with ids as strings' '
     idtree id show --json --epoch 2026-11-21 fuZZybuNNy 7 >out && test "$(wc -l <out)" = 2 &&
     grep "\"dec\":\"6731191091817518\"" out && grep "\"generator\":15451" out && grep "\"date\":\"2026-11-25T" out
 '
-test_expect_success 'id show reads stdin' '
+test_expect_success 'id show reads ids from stdin' '
     idtree id show - <forms >out && test "$(grep -c "^f58  *fuZZybuNNy" out)" = 7
 '
-test_expect_success 'a line that is not an id is reported by number, the other lines are converted, and the status is 1' '
+test_expect_success 'id convert reports a line that is not an id by its number, converts the other lines, and exits with status 1' '
     printf "1\nxyz\n\n18446744073709551616\n  2 \n3" | test_expect_code 1 idtree id convert --to dec - >out 2>err &&
     printf "1\n2\n3\n" >expect && test_cmp expect out &&
     grep "line 2: .xyz. is not an id" err && grep "line 3: .. is not an id" err &&
     grep "line 4: .18446744073709551616. does not fit in 64 bits" err
 '
-test_expect_success 'an operand that is not an id is reported, and the others are converted' '
+test_expect_success 'id convert reports an operand that is not an id, and converts the others' '
     test_expect_code 1 idtree id convert --to dec 1 xyz 2 >out 2>err && grep ": .xyz. is not an id" err &&
     test "$(cat out | tr "\n" " ")" = "1 2 " && test_expect_code 1 idtree id show xyz 2>err && grep "xyz" err
 '
-test_expect_success 'errors quote input without control characters' '
+test_expect_success 'error messages quote input without control characters' '
     printf "a\033[31m\n" | test_expect_code 1 idtree id convert --to dec - 2>err && grep "a.x1b\[31m" err
 '
-test_expect_success 'after ten errors the remaining ones are only counted' '
+test_expect_success 'after ten errors in the input further ones are only counted' '
     seq 20 | sed s/^/x/ | test_expect_code 1 idtree id convert --to dec - 2>err && test "$(wc -l <err)" = 11 &&
     grep "20 lines in total are not ids" err
 '
-test_expect_success 'a million ids survive a conversion to words and back' '
+test_expect_success 'a million ids are the same after a conversion to words and back' '
     seq 1000000000000 37 1000036999963 >dec && idtree id convert --to words - <dec >words &&
     idtree id convert --to dec - <words | cmp - dec
 '
-test_expect_success 'a full disk is an error' '
+test_expect_success 'writing ids to a full disk is an error' '
     test -e /dev/full && test_expect_code 1 idtree id convert --to f58 1 >/dev/full 2>err &&
     grep "cannot write: No space left" err
 '
-test_expect_success 'an unknown word ends with status 2, and the nearest word is suggested' '
+test_expect_success 'after an unknown word idtree exits with status 2, and suggests the nearest word' '
     test_expect_code 2 idtree strat 2>err && grep "unknown command .strat.: did you mean start?" err &&
     test_expect_code 2 idtree id shwo 2>err && grep "idtree id: unknown command .shwo.: did you mean show?" err &&
     test_expect_code 2 idtree id show --jsom 1 2>err && grep "did you mean --json?" err &&
@@ -78,7 +78,7 @@ test_expect_success 'an unknown word ends with status 2, and the nearest word is
     test_expect_code 2 idtree frobnicate 2>err && grep "unknown command .frobnicate. (idtree -h" err &&
     test_expect_code 2 idtree overlay frobnicate 2>err && grep "unknown command .frobnicate. (idtree overlay -h" err
 '
-test_expect_success 'missing and superfluous arguments end with status 2' '
+test_expect_success 'with missing or superfluous arguments a command exits with status 2' '
     test_expect_code 2 idtree 2>err && grep "which command?" err &&
     test_expect_code 2 idtree id 2>err && grep "idtree id: which command?" err &&
     test_expect_code 2 idtree id show 2>err && grep "missing argument: ID" err &&
@@ -89,7 +89,7 @@ test_expect_success 'missing and superfluous arguments end with status 2' '
     test_expect_code 2 idtree id show --epoch 2026-02-30 1 2>err && grep "2026-02-30. is not a date" err &&
     test_expect_code 2 idtree id new -n 0 2>err && grep "count .0.: a number from 1 to" err
 '
-test_expect_success 'without an instance, or after it has ended, commands say what to do' '
+test_expect_success 'without an instance, or after the instance has ended, commands say what to do' '
     test_expect_code 1 idtree id new 2>err &&
     grep "^idtree id new: no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at local:///run/idtree/local; start one" err &&
     test_expect_code 1 idtree ping --uri local:///nosuch/local-0 0 2>err &&
@@ -106,7 +106,7 @@ test_expect_success 'every command has one screen of help with its name and an e
     done &&
     for g in id module event overlay; do idtree $g -h >out && grep "^usage: idtree $g " out || return 1; done
 '
-test_expect_success 'the manual has every command and option' '
+test_expect_success 'the manual describes every command and option' '
     man=$IDTREE_SRCDIR/doc/man/idtree.1 &&
     for c in $(idtree complete ""); do
         grep -q "idtree $c\|$c" "$man" || { echo "no $c"; return 1; }
@@ -118,7 +118,7 @@ test_expect_success 'the manual has every command and option' '
 test_expect_success 'idtree version needs no broker' '
     idtree version >out && grep "^command: [0-9]" out && idtree --version | test_cmp out -
 '
-test_expect_success 'completion offers commands, options and forms' '
+test_expect_success 'completion offers commands, options and forms of ids' '
     idtree complete st >out && printf "state\nstart\nstartctl\nstatus\n" >expect && test_cmp expect out &&
     idtree complete id "" >out && printf "new\nshow\nconvert\nrange\nsort\n" >expect && test_cmp expect out &&
     idtree complete id new --r >out && echo --rank >expect && test_cmp expect out &&
@@ -142,12 +142,12 @@ job_ls list
 END
     test_expect_code 2 idtree id new --foo 2>err && ! grep "did you mean" err
 '
-test_expect_success 'idtree status and idtree attr are other names of commands' '
+test_expect_success 'idtree status and idtree attr are accepted as other names of commands' '
     idtree start -s 2 sh -c "idtree status; idtree overlay status; idtree attr get size; idtree attr set log-level 5; idtree attr get log-level; idtree attr list | grep ^size" >out && cat out &&
     test "$(grep -c "full" out)" -ge 4 && test "$(sed -n "/^2$/,\$p" out | tr "\n" " ")" = "2 5 size " &&
     idtree status -h | grep "idtree overlay status" && idtree attr -h | grep "set .*the same as idtree setattr" && idtree -h | grep "^  status"
 '
-test_expect_success 'a refusal says what to do' '
+test_expect_success 'an error message for a refused command says what to do' '
     idtree start sh -c "! idtree setattr size 12; ! idtree setattr nosuch 1; ! idtree setattr log-stderr-level banana; ! idtree module stats nosuch; idtree metrics | head -n 1; idtree ping -n 1 0; idtree ping -c 1 0" >out 2>err; cat out err
     grep "size: attribute may not be updated while the broker runs: if the broker has such an option, set it at the start with -o size=VALUE" err && grep "nosuch: unknown attribute (idtree lsattr lists them)" err &&
     grep "^idtree setattr: attribute log-stderr-level=banana: " err && grep "no module of that name is loaded there (idtree module list)" err && ! grep "roken pipe" err &&
@@ -160,7 +160,7 @@ test_expect_success 'the main help lists commands in groups, each command once' 
     for c in $(idtree complete "" | grep -vx "getattr\|setattr\|lsattr"); do grep -x "$c" got || return 1; done >/dev/null &&
     sed -n "/^ids:/,/^\$/p" help | grep "^  id  *new" && sed -n "/^more:/,\$p" help | grep -c "^  " >n && test "$(cat n)" = 2
 '
-test_expect_success 'each screen of help has an example and no superfluous empty line' '
+test_expect_success 'each help text has an example and no superfluous empty line' '
     for c in $(idtree complete ""); do
         words=$(idtree complete $c "" 2>/dev/null | grep -x "[a-z]*") && idtree help $c | grep -q "^usage: idtree $c COMMAND" || words=-
         for w in $words; do
@@ -175,12 +175,12 @@ test_expect_success 'all programs print usage and example in the same format, an
         $p -h >out && cat out && head -n 1 out | grep "^usage: [a-z-]*" && grep "example: " out && ! grep "Usage\|Example" out || return 1
     done && { test ! -x "$http" || "$http" -h | grep "GET / (the page"; }
 '
-test_expect_success 'id new takes the number of ids as an operand or an option, and only once' '
+test_expect_success 'id new accepts the number of ids as an operand or an option, but not both' '
     idtree start sh -c "idtree id new 3; idtree id new -s sno 2" >out && test "$(wc -l <out)" = 5 && idtree id new --local -s uid 2 >out && test "$(wc -l <out)" = 2 &&
     test_expect_code 2 idtree id new -n 2 3 2>err && grep "are both a number of ids" err && test_expect_code 2 idtree id new 0 2>err && grep "count .0.: a number from 1" err &&
     test_expect_code 2 idtree id new --follow 3 2>err && grep "exclude each other" err && test_expect_code 2 idtree id new 3 4 2>err && grep "too many" err
 '
-test_expect_success 'error messages name the character, the file, the rank, and the id as it was given' '
+test_expect_success 'error messages have the character, the file, the rank, and the id as it was given' '
     test_expect_code 1 idtree id show f0OIl 2>err && grep ".f0OIl. is not an id: .0., its character 2, is not allowed there" err &&
     test_expect_code 1 idtree id show ƒ1é 2>err && grep "is not an id: .é., its character 3, is not allowed" err &&
     test_expect_code 1 idtree id show 0x 2>err && grep "is not an id: it ends too early" err &&

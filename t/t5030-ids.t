@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t5030-ids.t - ids from every rank of a tree in which only some ranks own generators
-test_description='every rank hands out ids, and no id is issued twice'
+test_description='clients of every rank get ids, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 13 --topology kary:3 -o fluid.max-generators=5
 
@@ -13,7 +13,7 @@ generators() { idtree id convert --to dec - | awk '{ print int($1 / 1024) % 1638
 test_expect_success 'id new prints one id in F58' '
     idtree id new >one && test "$(wc -l <one)" = 1 && grep -E "^f[1-9A-HJ-NP-Za-km-z]+$" one
 '
-test_expect_success 'a hundred ids from each rank are distinct, and made by generators 0 to 4 only' '
+test_expect_success 'a hundred ids from each rank are distinct, and have only generators 0 to 4' '
     for rank in $(seq 0 12); do idtree id new --rank $rank -n 100 || return 1; done >ids &&
     test "$(sort -u ids | wc -l)" = 1300 && test "$(generators <ids)" = "0 1 2 3 4 "
 '
@@ -26,7 +26,7 @@ test_expect_success 'the ids of one connection increase' '
     idtree id new -n 200000 --to hex >ids && test "$(wc -l <ids)" = 200000 &&
     idtree id convert --to dothex - <ids | sort -cu
 '
-test_expect_success 'each form is a column, and -g adds the generator' '
+test_expect_success 'id new prints each form as a column, and -g adds the generator' '
     idtree id new -r 12 -g --to dec --to f58 --to words --to emoji >out &&
     IFS="$(printf "\t")" read -r dec f58 words emoji generator <out &&
     for text in "$f58" "$words" "$emoji"; do
@@ -34,15 +34,15 @@ test_expect_success 'each form is a column, and -g adds the generator' '
     done && test "$(idtree id show --json $dec | sed "s/.*\"generator\":\([0-9]*\).*/\1/")" = "$generator" &&
     test "$generator" -le 4
 '
-test_expect_success '--json prints objects with strings' '
+test_expect_success 'id new --json prints objects with strings' '
     idtree id new -n 2 --json -g --to dec --to f58 >out && test "$(wc -l <out)" = 2 &&
     grep -E "^\{\"dec\":\"[0-9]+\",\"f58\":\"f[^\"]+\",\"generator\":0\}$" out
 '
-test_expect_success 'id show prints the date, by the epoch of the instance' '
+test_expect_success 'id show prints the date of an id by the epoch of the instance' '
     before=$(date -u +%Y-%m-%dT%H:%M) && idtree id new >id && after=$(date -u +%Y-%m-%dT%H:%M) &&
     idtree id show $(cat id) | grep "^date  *\($before\|$after\)"
 '
-test_expect_success 'a rank that does not exist is an error' '
+test_expect_success 'id new for a rank that does not exist is an error' '
     test_expect_code 1 idtree id new --rank 13 2>err && grep "there is no rank 13" err
 '
 test_done

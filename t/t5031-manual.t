@@ -21,11 +21,11 @@ idtree lsattr -v -r 1 >there
 test_expect_success 'attributes can be read from the manual' '
     grep "^tbon.topo(kary:32)$" described && grep "^statedir$" described && grep "^broker.uuid$" told
 '
-test_expect_success 'each attribute of a broker is described, or listed as set by the broker' '
+test_expect_success 'each attribute of a broker is described in the manual, or listed there as set by the broker' '
     sed "s/(.*//" described | cat - told | sort >known &&
     cat here there | cut -d" " -f1 | sort -u | comm -23 - known >unknown && test_must_be_empty unknown
 '
-test_expect_success 'each attribute that is listed as set by the broker exists' '
+test_expect_success 'each attribute that the manual lists as set by the broker exists' '
     cat here there | cut -d" " -f1 | sort -u >all && sort told | comm -23 - all >missing && test_must_be_empty missing
 '
 test_expect_success 'each default in the manual is the default of the broker' '
@@ -34,7 +34,7 @@ test_expect_success 'each default in the manual is the default of the broker' '
         test "$(idtree getattr "$name")" = "$value" || { echo "$name is not $value"; return 1; }
     done <defaults
 '
-test_expect_success 'each attribute that is described without a default is accepted by the broker' '
+test_expect_success 'each attribute that the manual describes without a default is accepted by the broker' '
     for name in $(grep -v "(" described); do
         idtree broker -o "$name=" true 2>err </dev/null
         test_must_fail grep "unknown attribute" err || return 1

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t5040-documents.t - documents of the id compressor on the command line
-test_description='idtree doc makes, shows, exports and imports documents, and these survive a restart of the instance'
+test_description='idtree doc creates, shows, exports and imports documents, and these survive a restart of the instance'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 : "${IDTREE_VECTORS:=$IDTREE_SRCDIR/t/vectors}"
@@ -118,18 +118,18 @@ END
 
 printf 'ids.0:4\nids.2:4\n' >lines
 
-test_expect_success 'documents are made, opened, used, closed, exported and imported' '
+test_expect_success 'documents are created, opened, used, closed, exported and imported' '
     instance -x ./first.sh 2>log || { cat log; false; }
 '
-test_expect_success 'a restart keeps documents as they were, and new ids differ from old ones' '
+test_expect_success 'a restart does not change documents, and new ids differ from old ones' '
     instance -x ./second.sh 2>log || { cat log; false; }
 '
 # Stored forms of the original id compressor: version 2.0, no local state.
-test_expect_success 'an imported stored form of the original is exported byte for byte' '
+test_expect_success 'a stored form of the original that was imported is exported byte for byte' '
     tr "[]" "\n\n" <"$IDTREE_VECTORS/idcomp.json" | sed -n "s/^\"ser\",.*\"\(AAAAAAAAAEAAAAAAAAAAA[A-P][^\"]*\)\"$/\1/p" | sort -u | head -n 25 >forms &&
     test "$(wc -l <forms)" -ge 5 && instance -x ./vectors.sh 2>log || { cat log; false; }
 '
-test_expect_success 'a missing operand or a count of 0 is an error' '
+test_expect_success 'a missing operand of idtree doc, or a count of 0, is an error' '
     test_expect_code 2 idtree doc new && test_expect_code 2 idtree doc ids -n 0 x && test_expect_code 2 idtree doc &&
     idtree doc -h | grep "^  doc import "
 '

@@ -26,31 +26,31 @@ inside() { # size, script, option...
     idtree start -s "$size" --topology kary:1 -o log-stderr-level=2 "$@" -- sh inside.sh
 }
 
-test_expect_success 'without a broker health is critical, as text and as JSON' '
+test_expect_success 'without a broker idtree health is critical, as text and as JSON' '
     test_expect_code 2 idtree health >out 2>err && grep "^critical: no instance" out && ! test -s err &&
     test_expect_code 2 idtree health --uri local:///nosuch >out && grep "^critical: .*local:///nosuch" out &&
     test_expect_code 2 idtree health --json --uri local:///nosuch >out &&
     test "$(jq -r .status out)" = critical && test "$(jq -r ".reasons[0].what" out)" = broker &&
     test_expect_code 2 idtree health --nosuch 2>err && grep "unknown option" err
 '
-test_expect_success 'each rank of a healthy instance is good' '
+test_expect_success 'idtree health is good for each rank of a healthy instance' '
     inside 3 "becomes 0 \"^good\$\" && becomes 0 \"^good\$\" -r 2 && idtree health --json | jq -e \".status == \\\"good\\\" and .rank == 0 and .reasons == []\" &&
         test \"\$(idtree health -r 1 --json | jq .rank)\" = 1"
 '
-test_expect_success 'a suspended broker is critical, and named' '
+test_expect_success 'idtree health is critical for a suspended broker, and names the broker' '
     inside 2 "idtree startctl stop 0; is 2 \"^critical: .*no answer within 0.2 s: the broker at \$IDTREE_URI does not answer\" --timeout 0.2
         rc=\$?; idtree startctl cont 0; idtree startctl stop 1
         becomes 2 \"^critical: .*rank 1 or a broker on the way to it does not answer\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc" -o tbon.timeout=1h
 '
-test_expect_success 'rank 0 reports a lost subtree, and a rank reports its lost parent' '
+test_expect_success 'idtree health of rank 0 reports a lost subtree, and that of a rank reports its lost parent' '
     inside 3 "idtree startctl kill 2 && becomes 1 \"^degraded: below rank 0: 1 online, but have lost ranks below\" &&
         is 1 \"^degraded: below rank 1: 2 lost .*--down\" -r 1 &&
         idtree startctl kill 0 && becomes 1 \"^degraded: .*rank 1 is cut off from rank 0\" --uri \$(at 1)" -o fluid.lease=1h
 '
-test_expect_success 'a rank whose lease is over is critical' '
+test_expect_success 'idtree health of a rank whose lease is over is critical' '
     inside 2 "idtree startctl kill 0 && becomes 2 \"^critical: .*no rank makes ids for it\" --uri \$(at 1)" -o fluid.lease=1s
 '
-test_expect_success 'a rank without the fluid module is degraded, and rank 0 without it is critical' '
+test_expect_success 'idtree health of a rank without the fluid module is degraded, and that of rank 0 without it is critical' '
     inside 2 "idtree module remove -r 1 fluid && is 1 \"^degraded: the module fluid is not loaded on rank 1\" -r 1 && is 0 good &&
         idtree module remove fluid && is 2 \"^critical: the module fluid is not loaded on rank 0\" &&
         idtree module load fluid && becomes 0 \"^good\$\""
@@ -65,7 +65,7 @@ lacks() { # topic, what stands for the broker
 }
 end() { kill $pids; }
 END
-test_expect_success PYTHON 'for a broker of Flux no command is suggested that Flux refuses' '
+test_expect_success PYTHON 'idtree health of a Flux broker suggests no command that Flux refuses' '
     inside 1 ". ./as-flux.sh; lacks router.max-pending a && lacks fluid.info b && lacks compressor.list c && lacks ingest.list d &&
         lacks metrics.get e && lacks fluid.watermark f &&
         is 2 \"^critical: the module idtree-flux is not loaded on rank 0 .flux module load .*idtree-flux.so\" &&
@@ -74,7 +74,7 @@ test_expect_success PYTHON 'for a broker of Flux no command is suggested that Fl
             ! grep \"idtree module load\" err || { end; exit 1; }
         done && ! idtree job submit -- true 2>err && grep \"belongs to Flux\" err; rc=\$?; end; exit \$rc"
 '
-test_expect_success 'a statedir that disappears is critical' '
+test_expect_success 'idtree health is critical if the statedir is removed' '
     init_state "$PWD/state" && inside 1 "becomes 0 good && mv state elsewhere && becomes 2 \"^critical: the store of leases is failing: \"" \
         -o statedir="$PWD/state" -o fluid.lease=2s
 '

@@ -13,7 +13,7 @@ stats() { idtree module stats --json "$@"; }
 is_active() { idtree info --json -r "$1" | jq -e ".fluid.state == \"active\""; }
 cleared() { stats -r all --clear fluid >/dev/null; }
 
-test_expect_success 'the ids that each rank made are added' '
+test_expect_success 'module stats adds the numbers of ids that the ranks made' '
     for r in 0 1 2 3 4; do wait_until "rank $r holds a lease" is_active $r || return 1; done &&
     cleared && for r in 1 2 3; do idtree id new -r $r -n 7 >/dev/null || return 1; done &&
     stats -r all fluid >out && cat out && test "$(jq -r .ranks out)" = 0-4 && test "$(jq .sum.ids out)" = 21 &&
@@ -22,19 +22,19 @@ test_expect_success 'the ids that each rank made are added' '
     stats -r "[1,3]" fluid | jq -e ".ranks == \"[1,3]\" and .sum.ids == 14" &&
     stats -r 3 fluid | jq -e ".ids == 7"
 '
-test_expect_success 'rank numbers are left out, the longest stall is the maximum, and members of objects are added' '
+test_expect_success 'module stats leaves out rank numbers, keeps the longest stall, and adds the members of objects' '
     stats -r all overlay | jq -e ".sum[\"child-count\"] == 4 and .sum[\"parent-rank\"] == null and (.sum | has(\"links\") | not)" &&
     longest=$(for r in 0 1 2 3 4; do stats -r $r fluid; done | jq -s "map(.longest_stall_ms) | max") &&
     stats -r all fluid | jq -e ".sum.longest_stall_ms == $longest" &&
     idtree doc open d >/dev/null && stats -r all compressor | jq -e ".sum.root.documents == 1"
 '
-test_expect_success '--rusage is added, too' '
+test_expect_success 'module stats --rusage adds the usage of several ranks' '
     # The kernel samples user and system time by the tick: either of them alone can be 0. Their sum cannot.
     before=$(for r in 0 1; do stats -r $r --rusage fluid; done | jq -s "map(.nvcsw) | add") &&
     stats -r 0-1 --rusage fluid >out && cat out &&
     jq -e ".sum.nvcsw >= $before and .sum.utime + .sum.stime > 0 and .ranks == \"0-1\"" out
 '
-test_expect_success 'a rank that does not answer is reported, and the others are added' '
+test_expect_success 'module stats reports a rank that does not answer, and adds the other ranks' '
     added() { test_expect_code 1 idtree module stats --json --timeout 1 -r all flake >out && test "$(jq -r .ranks out)" = 0-1; } &&
     idtree module remove -r 4 flake && idtree startctl kill 3 && idtree startctl stop 2 &&
     wait_until "the others are added" added; idtree startctl cont 2; cat out &&
@@ -49,7 +49,7 @@ test_expect_success 'dmesg prints the logs of several ranks one after the other,
     idtree dmesg -C -r all && idtree dmesg -r all >out && ! grep hello out &&
     test_expect_code 2 idtree dmesg -f -r 0-1 2>err && grep "follows the log of one rank" err
 '
-test_expect_success 'dmesg prints and clears the other logs if a rank does not answer, and reports that rank at the end' '
+test_expect_success 'dmesg prints and clears the logs of the other ranks if one does not answer, and reports that rank at the end' '
     for r in 0 1 4; do idtree logger -s debug --uri "$(dirname "$IDTREE_URI")/local-$r" "here is $r" || return 1; done &&
     logged() { idtree dmesg -r 0,1,4 >out && test "$(grep -c "here is" out)" = 3; } && wait_until "all have said it" logged &&
     printed() { test_expect_code 1 idtree dmesg --timeout 1 -r all >out 2>err && test "$(grep -c "here is" out)" = 3; } &&

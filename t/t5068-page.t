@@ -36,10 +36,10 @@ read_page() { # story
     test $page_status = 0
 }
 
-test_expect_success 'thousands of ranks are folded by subtree, and keys move between them' '
+test_expect_success 'the live page folds thousands of ranks by subtree, and keys move the selection between subtrees' '
     start_http -l 127.0.0.1:0 --show-log && read_page large
 '
-test_expect_success 'a tree fills the window, its first rank stays in sight, a narrow screen has a list, and the page says what it waits for' 'read_page layout'
-test_expect_success 'the page asks for the token that the server needs' 'read_page token'
-test_expect_success 'after a rank is killed, the page shows its subtree find another parent' 'read_page live'
+test_expect_success 'the live page fills the window with the tree, keeps the first rank visible, has a list on a narrow screen, and says what it waits for' 'read_page layout'
+test_expect_success 'the live page asks for the token that idtree-http needs' 'read_page token'
+test_expect_success 'after a rank is killed, the live page shows its subtree attach to another parent' 'read_page live'
 test_done

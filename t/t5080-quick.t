@@ -25,13 +25,13 @@ printf '%s\n' libc libev libidtree libjansson >expect
 test_expect_success 'idtree id new loads only the libraries of libidtree' '
     loaded "$program/idtree" id new && grep "^f" loaded.out && test_cmp expect loaded
 '
-test_expect_success 'other commands load only the libraries of libidtree, with and without a broker' '
+test_expect_success 'the other commands of idtree load only the libraries of libidtree, with and without a broker' '
     for c in "version" "id show fuZZybuNNy" "id new --scheme flax --local" "getattr size" "info" "health" "ping -c 1 0" \
         "watermark" "event pub a.b" "id new -h"; do
         loaded "$program/idtree" $c && test_cmp expect loaded || { echo "$c"; return 1; }
     done
 '
-test_expect_success 'a program that is linked with libidtree loads no more libraries' '
+test_expect_success 'a program that is linked with libidtree loads no other libraries than idtree' '
     cat >client.c <<-\EOT &&
 	#include <idtree/idtree.h>
 	int main (void)
@@ -45,7 +45,7 @@ test_expect_success 'a program that is linked with libidtree loads no more libra
 	EOT
     ${CC:-cc} -I"$IDTREE_SRCDIR/src/include" -Wall -Werror -o client client.c -L"$libs" -lidtree && loaded ./client && test_cmp expect loaded
 '
-test_expect_success 'this check sees the libraries of idtree-all' '
+test_expect_success 'the check of libraries finds the libraries of idtree-all' '
     loaded "$program/idtree-all" version && grep -x libzmq loaded && grep -x libsqlite3 loaded &&
     loaded "$program/idtree" keygen -h && grep -x libzmq loaded
 '
@@ -57,11 +57,11 @@ test_expect_success 'idtree-all has all commands of idtree, with the same output
     idtree id -h >out && grep "  id new" out && idtree id new -h >one && idtree-all id new -h >two && test_cmp one two &&
     idtree-all id new && idtree-all version >two && idtree version >one && test_cmp one two
 '
-test_expect_success 'unknown and missing commands get the usual errors' '
+test_expect_success 'unknown and missing commands get the usual error messages' '
     test_expect_code 2 idtree 2>err && grep "which command" err && test_expect_code 2 idtree id 2>err && grep "idtree id: which command" err &&
     test_expect_code 2 idtree nosuch 2>err && grep "unknown command .nosuch." err && idtree -V && idtree --help >out && grep "  start " out
 '
-test_expect_success 'an installed idtree finds idtree-all, and idtree-all finds idtree and the broker, below another root, too' '
+test_expect_success 'an installed idtree finds idtree-all, and idtree-all finds idtree and the broker, also below another root' '
     root=$(mktemp -d) && # libtool installs into no path with blanks
     env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$IDTREE_BUILDDIR" install-libLTLIBRARIES install-binPROGRAMS \
         install-pkglibexecPROGRAMS DESTDIR="$root" >log 2>&1 || { cat log; return 1; }

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t5081-follow.t - idtree id new --follow answers each line of stdin with the number of ids that the line requests
-test_description='ids for programs that request them line by line'
+test_description='id new --follow prints ids for programs that request them line by line'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 2 --topology kary:1 -o fluid.share=off
 
@@ -19,24 +19,24 @@ next() { # file, lines
     for i in $(seq "$2"); do wait_line 5 >>"$1" || return 1; done
 }
 
-test_expect_success 'each line is answered before the next is read' '
+test_expect_success 'id new --follow answers each line before it reads the next' '
     before=$(ids) && rm -f got && begin && echo >&6 && next got 1 && echo 3 >&6 && next got 3 && echo >&6 && next got 1 && ended &&
     test_must_be_empty err && idtree id sort - <got >sorted && test_cmp sorted got && test "$(sort -u got | wc -l)" = 5 &&
     test $(($(ids) - before)) = 5
 '
-test_expect_success 'lines that arrive together are one request, and only requested ids are made' '
+test_expect_success 'id new --follow sends one request for lines that arrive together, and makes only the requested ids' '
     ids_before=$(ids) requests_before=$(requests) && yes "" | head -n 1000 >thousand && idtree id new --follow <thousand >got &&
     test "$(wc -l <got)" = 1000 && idtree id sort -u - <got >sorted && test_cmp sorted got &&
     test $(($(ids) - ids_before)) = 1000 && test $(($(requests) - requests_before)) = 1 &&
     begin && ended && test_must_be_empty err && test $(($(ids) - ids_before)) = 1000
 '
-test_expect_success 'a count above the limit of one request gives ids in order, too' '
+test_expect_success 'id new --follow prints ids in order for a count above the limit of one request' '
     echo 200000 | idtree id new --follow >got && test "$(wc -l <got)" = 200000 && idtree id sort -u - <got >sorted && test_cmp sorted got
 '
-test_expect_success 'the last line needs no newline, and an empty stdin requests no id' '
+test_expect_success 'id new --follow reads a last line without a newline, and requests no id for an empty stdin' '
     printf "2\n3" | idtree id new --follow >got && test "$(wc -l <got)" = 5 && idtree id new --follow </dev/null >got && test_must_be_empty got
 '
-test_expect_success 'a line that is not a number is an error, after the lines before it were answered' '
+test_expect_success 'id new --follow reports a line that is not a number as an error, after it has answered the lines before' '
     long=$(printf "%02000d" 1) &&
     for bad in x -1 0 1.5 " 1" "1 2" 1000000000001 18446744073709551617 "$long"; do
         before=$(ids) && printf "2\n\n%s\n5\n" "$bad" | test_expect_code 1 idtree id new --follow >got 2>err &&
@@ -46,7 +46,7 @@ test_expect_success 'a line that is not a number is an error, after the lines be
     printf "1\0002\n" | test_expect_code 1 idtree id new --follow 2>err && grep "line 1:" err &&
     test_expect_code 2 idtree id new --follow -n 3 2>err </dev/null && grep "exclude each other: each line of stdin" err
 '
-test_expect_success 'id new --follow ends quietly when its reader leaves, while it waits or writes, with and without SIGPIPE ignored' '
+test_expect_success 'id new --follow ends without a message when its reader ends, while it waits or writes, with and without SIGPIPE ignored' '
     for how in "" "trap \"\" PIPE;"; do
         begin && echo >&6 && next got 1 && exec 5<&- && wait $pid && test_must_be_empty err && exec 6>&- || return 1
         for which in "" "--scheme flax --local"; do
@@ -56,19 +56,19 @@ test_expect_success 'id new --follow ends quietly when its reader leaves, while 
         done
     done
 '
-test_expect_success 'a write error is reported' '
+test_expect_success 'id new --follow reports a write error' '
     test -e /dev/full && echo 3 | test_expect_code 1 idtree id new --follow 2>err >/dev/full && grep "cannot write: No space left" err
 '
-test_expect_success '--follow works with other schemes, forms and ranks' '
+test_expect_success 'id new --follow works with other schemes, forms and ranks' '
     for s in "-s flax --to hex" "-s sno" "-s uid --local" "-s flax --local" "--to dec --to words" "--json" "-r 1"; do
         printf "2\n\n" | idtree id new --follow $s >got && test "$(wc -l <got)" = 3 && test "$(sort -u got | wc -l)" = 3 || { echo "$s"; return 1; }
     done
 '
-test_expect_success '--follow reconnects to a broker that was run again' '
+test_expect_success 'id new --follow reconnects to a broker that was run again' '
     rm -f got && begin --uri "${IDTREE_URI%0}1" && echo >&6 && next got 1 && idtree startctl kill 1 && idtree startctl run 1 &&
     wait_served 1 && echo 2 >&6 && next got 2 && ended && idtree id sort -u - <got >sorted && test_cmp sorted got
 '
-test_expect_success '--follow reports a broker that does not answer' '
+test_expect_success 'id new --follow reports a broker that does not answer' '
     begin --uri "${IDTREE_URI%0}1" --timeout 1 && echo >&6 && next got 1 && idtree startctl stop 1 && echo >&6 &&
     test_expect_code 1 wait $pid && cat err && grep "no answer within 1 s: the broker at .* does not answer" err && idtree startctl cont 1 && exec 6>&- 5<&-
 '
@@ -82,7 +82,7 @@ four() { cat got && test "$(wc -w <got)" = 4 && tr ' ' '\n' <got | idtree id sor
 command -v bash >/dev/null && test_set_prereq BASH
 command -v python3 >/dev/null && test_set_prereq PYTHON
 command -v gawk >/dev/null && test_set_prereq GAWK
-test_expect_success BASH 'the example in bash works' 'example bash >ex && bash ex >got && four'
-test_expect_success PYTHON 'the example in Python works' 'example python >ex && python3 ex >got && four'
-test_expect_success GAWK 'the example in gawk works' 'example gawk >ex && gawk -f ex >got && four'
+test_expect_success BASH 'the example of id new --follow in bash works' 'example bash >ex && bash ex >got && four'
+test_expect_success PYTHON 'the example of id new --follow in Python works' 'example python >ex && python3 ex >got && four'
+test_expect_success GAWK 'the example of id new --follow in gawk works' 'example gawk >ex && gawk -f ex >got && four'
 test_done

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t5082-completion.t - completion offers what the instance has, in bash, zsh and fish
-test_description='completion of arguments'
+test_description='completion of arguments in bash, zsh and fish'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 3
 
@@ -30,7 +30,7 @@ test_expect_success 'completion offers documents' '
     done &&
     offers "other" doc open --rank 1 o && offers "other" doc open --rank=1 o && offers "" doc rename plan.a o && offers "" doc new o
 '
-test_expect_success 'completion offers arguments of options, after the option or after =' '
+test_expect_success 'completion offers the arguments of an option, after the option or after =' '
     offers "words" id new --to w && offers "words" id new -t w && offers "--to=words" id new --to=w && offers "--to=text --to=hex" id new -s sno --to= && offers "words" id new -F w && offers "--format=words" id new --format=w && offers "--format" id new --for &&
     offers "--to=hex" id new --scheme=flax --to=h && offers "--scheme=sno" id new --scheme=s && offers "" id new --to=nosuch && offers "" id new --nosuch=w &&
     offers "" id new --json=w && offers "2" id new --rank 2 && offers "all 0 1 2" module stats --rank "" && offers "warning" logger -s w &&
@@ -39,7 +39,7 @@ test_expect_success 'completion offers arguments of options, after the option or
     offers "request response" trace --type re && offers "fluid" trace --peer flu && offers_some parent trace --peer "" && offers_some 2 trace --peer "" &&
     idtree complete trace -r 1 --peer "" >out && grep -x 0 out && ! grep -x 1 out && ! grep -x 2 out
 '
-test_expect_success 'an option before an operand does not shift it, and after -- no option is offered' '
+test_expect_success 'for completion an option before an operand does not count as an operand, and after -- no option is offered' '
     offers "other" doc open --timeout 3 --uri "$IDTREE_URI" o && offers "" doc show other "" && offers "" doc show -- --u && offers_some "--uri" doc show --u &&
     offers "" start -s 2 sh "" && offers "" broker --
 '
@@ -47,7 +47,7 @@ test_expect_success 'completion asks the instance of --uri, not the instance of 
     IDTREE_URI=local:///nosuch/socket offers "other" doc show --uri "$IDTREE_URI" o && IDTREE_URI=local:///nosuch/socket offers "" doc show o &&
     IDTREE_URI=local:///nosuch/socket offers "words" id new --to w
 '
-test_expect_success 'completion ends without an answer when the broker is suspended' '
+test_expect_success 'completion ends without offering words when the broker is suspended' '
     idtree startctl stop 1 && offers "" getattr --uri "${IDTREE_URI%0}1" "" && offers "" getattr --rank 1 "" && idtree startctl cont 1
 '
 
@@ -76,14 +76,14 @@ for line, want in zip(sys.argv[2::2], sys.argv[3::2]):
 os.close(fd)
 EOT
 if command -v bash >/dev/null && command -v python3 >/dev/null; then test_set_prereq PTY; fi
-test_expect_success 'idtree completion prints the installed scripts, and names the shells that it knows' '
+test_expect_success 'idtree completion prints the installed scripts, and names the shells for which it has one' '
     etc=$IDTREE_SRCDIR/etc/completion && idtree completion bash >scripts.bash && cat "$etc/idtree" "$etc/idtree-http" | cmp - scripts.bash &&
     idtree completion zsh >scripts.zsh && cat "$etc/_idtree" "$etc/_idtree-http" | cmp - scripts.zsh &&
     idtree completion fish >scripts.fish && cat "$etc/idtree.fish" "$etc/idtree-http.fish" | cmp - scripts.fish &&
     test_expect_code 2 idtree completion ksh >out 2>err && test_must_be_empty out && grep "ksh.*bash, zsh or fish" err &&
     test_expect_code 2 idtree completion 2>err && grep "bash|zsh|fish" err && offers "bash zsh fish" completion "" && offers fish completion f
 '
-test_expect_success PTY 'bash completes the word at the cursor' '
+test_expect_success PTY 'bash completes the word at the cursor of a command of idtree' '
     timeout "$WAIT_S" python3 keys.py scripts.bash "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
         "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
         "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "idtree getattr hostname "
@@ -115,7 +115,7 @@ EOT
 if command -v zsh >/dev/null && command -v python3 >/dev/null; then test_set_prereq ZSH; fi
 compinit="autoload -Uz compinit; compinit -D -u"
 zsh_installed="fpath=($IDTREE_SRCDIR/etc/completion \$fpath); $compinit" zsh_printed="$compinit; eval \"\$(idtree completion zsh)\""
-test_expect_success ZSH 'zsh completes the word at the cursor, with the installed file and with the printed script' '
+test_expect_success ZSH 'zsh completes the word at the cursor of a command of idtree, with the installed file and with the printed script' '
     for how in "$zsh_installed" "$zsh_printed"; do
         timeout "$WAIT_S" python3 keys-zsh.py "$how" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
             "idtree id new --format wo" "idtree id new --format words " "idtree start --topology=kar" "idtree start --topology=kary:" \
@@ -126,7 +126,7 @@ test_expect_success ZSH 'zsh completes the word at the cursor, with the installe
 # The words that a real fish offers, without their descriptions.
 fish_offers() { HOME=$PWD fish --no-config -c "idtree completion fish | source; complete -C \"\$argv\"" "$1" | cut -f 1 | sort | tr "\n" " "; }
 if command -v fish >/dev/null; then test_set_prereq FISH; fi
-test_expect_success FISH 'fish offers the words' '
+test_expect_success FISH 'fish offers the words of a command of idtree' '
     while IFS="|" read -r line want; do
         got=$(fish_offers "$line") && test "$got" = "$want " || { echo "$line: $got"; return 1; }
     done <<END

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t5083-json.t - the --json output of commands matches etc/schema
-test_description='JSON of commands'
+test_description='the JSON of commands matches its schemas'
 . "$(dirname "$0")/idtree-sharness.sh"
 if ! python3 -c "import jsonschema" 2>/dev/null; then
     skip_all='python3-jsonschema is not installed'

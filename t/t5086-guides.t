@@ -7,7 +7,7 @@
 # A block is the text between ```sh and ```, or lines that are indented by four blanks. The table below names each block
 # by its file and the beginning of its first line, and says how the block is run, or why it cannot be run here. A block
 # without a row in the table fails.
-test_description='command blocks of README and the guides, read from the text'
+test_description='the command blocks of README and the guides work as they are printed'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs bash curl unshare ip
 unshare -n true 2>/dev/null || {
@@ -130,7 +130,7 @@ alone() { # file
     var=$(mktemp -d "${TMPDIR:-/tmp}/idtree-guides.XXXXXX") && cleanup "rm -rf $var" && sed "s|/var/lib|$var|" "$1" | sed "\$s|\$| -- idtree job stats|" >alone.sh && env -u IDTREE_URI bash -e alone.sh
 }
 
-test_expect_success 'each block has exactly one row in the table' '
+test_expect_success 'each command block of README and the guides has exactly one row in the table of this test' '
     extract && test "$(wc -l <index)" -gt 40 &&
     while IFS="|" read -r name rest; do
         line=${rest%|*} && test "$(rows "$name" "$line" | wc -l)" = 1 || echo "no row, or several, for $name: $line"

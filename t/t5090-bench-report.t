@@ -4,19 +4,19 @@
 #
 # t5090-bench-report.t - the output of programs under bench/ is shown and compared, and all programs run even if one
 # fails
-test_description='bench/run, bench/report and bench/peers'
+test_description='bench/run, bench/report and bench/peers measure, compare and report'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 report=$IDTREE_SRCDIR/bench/report
 run=$IDTREE_SRCDIR/bench/run
 if ! command -v python3 >/dev/null; then
     skip_all='python3 is not installed'
-    test_expect_success 'a peer that is not installed is skipped with a message, in the report, too' '
+    test_expect_success 'bench/peers skips a peer that is not installed with a message, and so does the report' '
     (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
     for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
     "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
 '
-test_expect_success 'a peer that fails is reported, and idtree is measured all the same' '
+test_expect_success 'bench/peers reports a peer that fails, and measures idtree' '
     test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
         sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
     grep "^peers: etcd: etcd did not begin to serve" err
@@ -45,70 +45,70 @@ changed() { # NAME FACTOR [limit]
              | if $limit != "" then .limit_turns |= map (. * $by) else . end else . end' old
 }
 
-test_expect_success 'the report is a table with readable units' '
+test_expect_success 'the report of a benchmark is a table with readable units' '
     "$report" old >out && cat out && grep "^AMD EPYC, Linux 6.1, gcc 12.2.0, -g -O2" out &&
     grep "^dec read  *9.77 ns  *9.81 ns  *13.8 ns  *0.88  *11.1 ns, half of strtoull$" out &&
     grep "^one id \[3 hops\]  *273 µs  *401 µs  *2,640 µs  *31.60  *8.63 µs, a bare" out &&
     grep "^requests for one uid, 512 outstanding \[3 hops\]  *459,040 /s" out
 '
-test_expect_success '--markdown prints rows with the same number of cells' '
+test_expect_success 'bench/report --markdown prints rows with the same number of cells' '
     "$report" --markdown old >out && cat out && grep "^## broker" out &&
     grep "^| one id \[0 hops\] | 11.8 µs | 12.4 µs | 20.1 µs | 1.37 | 8.63 µs, a bare UNIX socket echo |$" out &&
     grep "^|" out | tr -cd "|\n" | sort -u >cells && test "$(cat cells)" = "|||||||"
 '
-test_expect_success 'a run compared with itself is equally fast' '
+test_expect_success 'a run that is compared with itself is reported as equally fast' '
     "$report" old old >out && cat out && grep "^7 compared, 0 slower" out && test_must_fail grep -E "faster|only in" out
 '
-test_expect_success 'a slowdown greater than the spread of the turns is flagged, with the noise' '
+test_expect_success 'a slowdown greater than the spread of the turns is flagged, with the spread as noise' '
     changed "f58 write" 1.05 >new && test_expect_code 1 "$report" old new >out && cat out &&
     grep "^codecs: f58 write  *8.02 ns  *8.42 ns  *1.05  *0 %" out && grep "^7 compared, 1 slower" out
 '
 test_expect_success 'a change within the spread of the turns of one run is noise, however many percent it is' '
     changed "one id" 1.04 >new && "$report" old new >out && cat out && grep "0 slower" out
 '
-test_expect_success 'a slowdown that the limit shows, too, is attributed to the machine' '
+test_expect_success 'a slowdown that also the limit of the machine shows is attributed to the machine' '
     changed "dec read" 1.5 limit >new && "$report" old new >out && cat out && grep "0 slower" out &&
     changed "dec read" 1.5 >new && test_expect_code 1 "$report" old new >out && cat out && grep "^codecs: dec read" out
 '
-test_expect_success 'a limit whose turns vary by more than the change does not excuse a slowdown' '
+test_expect_success 'a limit of the machine whose turns vary by more than the change does not excuse a slowdown' '
     jq -c "if .name == \"dec read\" then .limit_turns = [11,30,17,25,13,40,22,12] else . end" old >loud && changed "dec read" 1.5 limit >new &&
     test_expect_code 1 "$report" loud new >out && cat out && grep "^codecs: dec read" out
 '
-test_expect_success 'a lower rate is slower, and a higher rate is faster' '
+test_expect_success 'for rates a lower figure is reported as slower, and a higher figure as faster' '
     changed "requests for one uid, 512 outstanding" 0.5 >new && test_expect_code 1 "$report" old new >out && cat out &&
     grep "^broker: requests for one uid.* 2.00 " out && grep "^slower" out &&
     "$report" new old >out && cat out && grep "^faster" out && grep "^broker: requests for one uid.* 0.50 " out
 '
-test_expect_success 'a line with one turn is shown but not judged' '
+test_expect_success 'a line of the report with one turn is shown but not judged' '
     changed "p99 of a request at rank 0, greedy" 9 >new && "$report" old new >out && cat out && grep "0 slower" out
 '
-test_expect_success 'the turns of a program that ran again are added to its turns' '
+test_expect_success 'the turns of a program that ran a second time are added to its turns' '
     changed "f58 write" 1.05 >again && cat old again >twice && "$report" old twice >out && cat out && grep "^7 compared, 0 slower" out &&
     "$report" twice >out && cat out && test "$(grep -c "^f58 write" out)" -eq 1 && grep "^f58 write  *8.02 ns" out
 '
-test_expect_success 'lines of only one run are named, and so are two different machines' '
+test_expect_success 'lines that only one of two runs has are named, and so are two different machines' '
     grep -v "dec read" old | sed "s/6.1/6.2/" >new && "$report" old new >out && cat out && grep "^only in old:" out &&
     grep "^    codecs: dec read" out && grep "two machines" out
 '
-test_expect_success '--readme writes the table between its markers and keeps the rest of README' '
+test_expect_success 'bench/report --readme writes the table between its markers, and keeps the rest of README' '
     printf "before\n<!-- bench/report --readme: begin -->\nold\n<!-- bench/report --readme: end -->\nafter\n" >README &&
     "$report" --readme README old && cat README && grep "^| one id from the local broker, by message | 11.8 µs | 8.63 µs, a bare UNIX socket echo | 1.37 |" README &&
     test_must_fail grep "^old" README && test "$(head -n 1 README)$(tail -n 1 README)" = beforeafter &&
     cp README before && "$report" --readme README old && test_cmp before README &&
     echo none >bare && test_expect_code 2 "$report" --readme bare old 2>err && cat err && grep "markers" err
 '
-test_expect_success '--readme can write the README of the source tree' '
+test_expect_success 'bench/report --readme can write the README of the source tree' '
     cp "$IDTREE_SRCDIR/README.md" . && chmod u+w README.md && "$report" --readme README.md old && grep "^| one id from the local broker" README.md
 '
-test_expect_success GNUPLOT 'only lines with three sizes are plotted' '
+test_expect_success GNUPLOT 'the report plots only lines with three sizes' '
     "$report" --plots plots old >out && cat out && test "$(cat out)" = plots/broker-us-hops.svg && grep "</svg>" plots/broker-us-hops.svg &&
     grep "one id" plots/broker-us-hops.svg && test "$(ls plots)" = broker-us-hops.svg
 '
-test_expect_success 'without gnuplot a message says why no plot is made' '
+test_expect_success 'without gnuplot a message says why the report has no plot' '
     mkdir only && python=$(python3 -c "import sys; print (sys.executable)") &&
     PATH=$PWD/only "$python" "$report" --plots none old 2>err && cat err && grep "gnuplot is not installed" err && ! test -e none
 '
-test_expect_success 'invalid input is refused, and the error names its line' '
+test_expect_success 'bench/report refuses invalid input, and the error names the line' '
     while IFS=";" read -r line words; do
         printf "%s\n%s\n" "$(sed -n 2p old)" "$line" >bad && test_expect_code 2 "$report" bad 2>err && cat err &&
             grep "^report: bad, line 2: .*$words" err || return 1
@@ -126,7 +126,7 @@ END
     test_expect_code 2 "$report" missing 2>err && cat err && grep "missing: No such file" err &&
     head -c 100 /dev/urandom >noise && test_expect_code 2 "$report" noise && test_expect_code 2 "$report" old old old
 '
-test_expect_success 'a figure of 0 does not cause a division by 0' '
+test_expect_success 'a figure of 0 in a run does not cause a division by 0' '
     jq -c "if .turns then .turns |= map (0) | .value = 0 else . end" old >zero && "$report" zero >out && "$report" old zero >out &&
     test_expect_code 1 "$report" zero old >out && cat out
 '
@@ -135,25 +135,25 @@ printf '#!/bin/sh\nsed -n 2p old\n' >good
 printf '#!/bin/sh\nsed -n 3p old\nexit 7\n' >bad
 printf '#!/bin/sh\nexec sleep 1000\n' >hangs
 chmod +x good bad hangs
-test_expect_success 'a program that fails or hangs does not prevent others from running, and is named at the end' '
+test_expect_success 'bench/run runs the other programs if one fails or hangs, and names that program at the end' '
     test_expect_code 1 env BENCH_SECONDS=1 BENCH_OUT=all "$run" ./bad ./hangs ./good >out 2>err && cat out err &&
     grep "failed: bad (exit status 7) hangs (exit status 124)" err && grep "hangs was stopped: it took more than 1 seconds" err &&
     test_cmp out all && grep "dec read" out && grep "f58 write" out && head -n 1 out | jq -e .machine.processors &&
     "$report" all
 '
-test_expect_success 'a program that ends early runs several times' '
+test_expect_success 'bench/run runs a program that ends early several times' '
     BENCH_OUT=all "$run" ./good >out 2>err && cat out err && test "$(grep -c "dec read" out)" -gt 1 && grep "all programs ran" err
 '
-test_expect_success 'the report accepts the output of a benchmark of idtree' '
+test_expect_success 'bench/report accepts the output of a benchmark of idtree' '
     "$IDTREE_BUILDDIR/bench/bench-generators" >lines && cat lines && "$report" lines >out && cat out && grep "^sno, at the cap" out &&
     jq -e "(.ratio == null or .limit_of) and (.limit_turns == null or (.limit_turns | length) == (.turns | length))" lines
 '
-test_expect_success 'a peer that is not installed is skipped with a message, in the report, too' '
+test_expect_success 'bench/peers skips a peer that is not installed with a message, and so does the report' '
     (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
     for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
     "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
 '
-test_expect_success 'a peer that fails is reported, and idtree is measured all the same' '
+test_expect_success 'bench/peers reports a peer that fails, and measures idtree' '
     test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
         sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
     grep "^peers: etcd: etcd did not begin to serve" err
