@@ -49,38 +49,38 @@ gives_up() { # line, text
 }
 
 test_launcher() { # prerequisite, name
-    test_expect_success "$1" "$2: four brokers are one tree, and its rank 0 runs the command, once" '
+    test_expect_success "$1" "$2: four brokers form one tree, and rank 0 runs the command once" '
         launch 4 idtree-broker idtree getattr size >out && test "$(cat out)" = 4 && test_nothing_in "$TMPDIR"
     '
-    test_expect_success "$1" "$2: all are there, and ids come from each" '
+    test_expect_success "$1" "$2: all brokers join, and each makes ids" '
         launch 4 idtree-broker -t kary:1 sh -c "for r in 3 2 1 0; do idtree id new -r \$r -n 100; done" >out &&
         test "$(sort -u out | wc -l)" = 400
     '
-    test_expect_success "$1" "$2: what the command starts is no task of it" '
+    test_expect_success "$1" "$2: a broker that the command starts is not a task of the launcher" '
         launch 2 idtree-broker sh -c "idtree-broker idtree getattr size; idtree start -s 3 idtree getattr size" >out &&
         test "$(echo $(cat out))" = "1 3"
     '
-    test_expect_success "$1" "$2: a task may be an instance by itself, if it is told to" '
+    test_expect_success "$1" "$2: a task with --standalone is an instance of its own" '
         launch 2 idtree-broker --standalone idtree getattr size >out && test "$(echo $(cat out))" = "1 1"
     '
-    test_expect_success "$1" "$2: a command that fails fails all" '
+    test_expect_success "$1" "$2: if the command fails the launcher fails" '
         ! launch 3 idtree-broker sh -c "exit 7" && rm -rf "$TMPDIR"/*
     '
-    test_expect_success "$1" "$2: a task ends before it is a broker: the others give up" '
+    test_expect_success "$1" "$2: if a task ends before it is a broker, the other brokers end" '
         launch_broken 4 "test \$task != 3 || exit 0" 1
     '
-    test_expect_success "$1" "$2: a task dies before it is a broker" '
+    test_expect_success "$1" "$2: if a task is killed before it is a broker, the other brokers end" '
         launch_broken 4 "test \$task != 0 || kill -9 \$\$" 1
     '
     for n in 0 3; do
-        test_expect_success "$1" "$2: task $n never says anything" '
+        test_expect_success "$1" "$2: if task $n never announces itself, the other brokers end with a message" '
             gives_up "test \$task != '$n' || exec sleep 1000" "others that did not join"
         '
     done
-    test_expect_success "$1" "$2: one has no way to the others" '
+    test_expect_success "$1" "$2: if one task has no connection to the others, it ends with a message" '
         gives_up "test \$task != 2 || unset PMI_FD PMIX_NAMESPACE" "gave this one no way to the others"
     '
-    test_expect_success "$1" "$2: one has another tree" '
+    test_expect_success "$1" "$2: if one task has another topology, it is reported" '
         launch_broken 4 "test \$task != 1 || exec idtree-broker -t kary:3" &&
         said "all must have the same"
     '

@@ -110,7 +110,7 @@ END
 test_expect_success 'a broker detects that a process writes times a second ahead into the page, and answers by message' '
     idtree start -o fluid.lease=1h sh chase.sh
 '
-test_expect_success 'a broker closes a page with invalid content, and grants ids again after the present lease has ended' '
+test_expect_success 'a broker closes a page with invalid content, opens no other page, and makes ids above those of the page' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
     wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"holds an invalid word\"" &&
     wait_served 1 -g && test_expect_code 1 env IDTREE_URI="${IDTREE_URI%0}1" "$IDTREE_BUILDDIR/t/pagevandal" 2>err && grep "not supported" err &&

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t6010-minirm.t - the example of a resource manager runs jobs in order, whichever process is killed
-test_description='a small resource manager runs the jobs that ingest.watch sends'
+test_description='minirm, a small resource manager, runs the jobs that ingest.watch sends'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 3 --topology kary:1 -o log-stderr-level=0 -o broker.modules=fluid,job-ingest \
     -o ingest.require-signature=off -o fluid.lease=1s # a killed rank holds back what is shown until its lease is over
@@ -48,14 +48,14 @@ mkfifo gate && exec 7<>gate
 
 idtree event sub job. >events & events=$!
 
-test_expect_success 'jobs that are submitted before a manager runs are kept' '
+test_expect_success 'jobs that are submitted before minirm runs are kept' '
     wait_subscribers 0 1 && for n in 1 2 3 4 5; do submit 0 "$(shell "echo $n >>ran")" || return 1; done >ids
 '
-test_expect_success 'jobs run when agents and a manager are there, in whichever order these start' '
+test_expect_success 'jobs run when agents and a manager of minirm are running, in whichever order these start' '
     agent 0 2 && manager && agent 1 2 && agent 2 2 &&
     all_finished ids && all_acknowledged
 '
-test_expect_success 'jobs from all ranks run exactly once, and start in the order of their ids' '
+test_expect_success 'minirm runs jobs from all ranks exactly once, and starts them in the order of their ids' '
     for n in $(seq 6 40); do submit $((n % 3)) "$(shell "echo $n >>ran")" || return 1; done >more && cat more >>ids &&
     all_finished more &&
     sort -n ran >got && seq 40 >want && test_cmp want got &&
@@ -64,21 +64,21 @@ test_expect_success 'jobs from all ranks run exactly once, and start in the orde
     sort ids >want && sort started >got && test_cmp want got &&
     for id in $(cat ids); do told_times finish $id 1 || return 1; done
 '
-test_expect_success 'finished jobs are acknowledged' all_acknowledged
-test_expect_success 'an event says how a job ended, or why it did not run' '
+test_expect_success 'minirm acknowledges finished jobs' all_acknowledged
+test_expect_success 'an event of minirm says how a job ended, or why it did not run' '
     three=$(submit 0 "$(shell "exit 3")") && killed=$(submit 0 "$(shell "kill -9 \$\$")") &&
     none=$(submit 0 "\"./no-such-command\"") && finished $three $killed $none &&
     told finish $three | grep "\"status\":3}" && told finish $killed | grep "\"status\":137}" &&
     told finish $none | grep "\"status\":-1,\"error\":\"cannot run ./no-such-command: No such file" && all_acknowledged
 '
-test_expect_success 'an agent refuses an invalid command with a message' '
+test_expect_success 'an agent of minirm refuses an invalid command with a message' '
     test_must_fail ask 0 minirm-exec.run "{\"id\":\"f1\"}" 2>err && grep "EPROTO: .*command" err &&
     for c in "[]" "[1]" "[\"true\",{}]" "\"true\"" "{}"; do
         test_must_fail ask 0 minirm-exec.run "{\"id\":\"f1\",\"command\":$c}" 2>err &&
             grep "EPROTO: cannot run it" err || return 1
     done
 '
-test_expect_success 'an agent runs at most as many jobs at a time as it has slots' '
+test_expect_success 'an agent of minirm runs at most as many jobs at a time as it has slots' '
     for n in 1 2 3 4 5 6 7 8; do
         submit 0 "$(at_gate busy)" || return 1
     done >ids && last=$(tail -n 1 ids) && wait_until "six run" holds "test \$(wc -l <busy) = 6" &&
@@ -89,7 +89,7 @@ test_expect_success 'an agent runs at most as many jobs at a time as it has slot
     open_gate 8 && finished $last && all_finished ids &&
     test "$(wc -l <busy)" = 8 && all_acknowledged
 '
-test_expect_success 'a killed manager leaves no job running, and the next manager continues after the last acknowledged job' '
+test_expect_success 'when the manager of minirm is killed no job is left running, and the next manager continues after the last acknowledged job' '
     long=$(submit 2 "$(shell "echo \$\$ >>long; read x <gate")") && wait_until "it runs" test -s long &&
     kill -9 $manager && wait_until "its command is killed" gone $(cat long) &&
     later=$(submit 1 "$(shell "echo later >>later")") && ! told start $later && ! told finish $long &&
@@ -97,13 +97,13 @@ test_expect_success 'a killed manager leaves no job running, and the next manage
     finished $long && told_times start $long 2 && told_times finish $long 1 && told_times finish $later 1 &&
     test "$(cat later)" = later && all_acknowledged
 '
-test_expect_success 'when a manager is killed while jobs finish, no job is forgotten' '
+test_expect_success 'when the manager of minirm is killed while jobs finish, no job is forgotten' '
     for n in $(seq 100 130); do submit 0 "$(shell "echo $n >>again")" || return 1; done >ids & submitting=$!
     wait_until "some ran" test -s again && kill -9 $manager && manager && wait $submitting &&
     all_finished ids &&
     sort -un again >got && seq 100 130 >want && test_cmp want got && all_acknowledged
 '
-test_expect_success 'the jobs of a rank that dies are run on other ranks' '
+test_expect_success 'minirm runs the jobs of a rank that dies on other ranks' '
     for n in 1 2 3 4 5 6; do submit 0 "$(at_gate moved)" || return 1; done >ids &&
     wait_until "all run" holds "test \$(wc -l <moved) = 6" && for id in $(cat ids); do
         wait_until "it is told where $id runs" told start $id || return 1
@@ -113,13 +113,13 @@ test_expect_success 'the jobs of a rank that dies are run on other ranks' '
     open_gate 6 && all_finished ids &&
     for id in $(cat hit); do test "$(rank_of $id)" != 2 && told_times start $id 2 || return 1; done && all_acknowledged
 '
-test_expect_success 'a rank that reconnects is used again' '
+test_expect_success 'minirm uses a rank that reconnects again' '
     idtree startctl run 2 && agent 2 20 && for n in 1 2 3 4 5; do # the others have room for four
         submit 0 "$(shell "read x <gate")" || return 1
     done >ids && wait_until "rank 2 runs some" holds "for id in \$(cat ids); do rank_of \$id; done | grep 2" &&
     open_gate 5 && all_finished ids && all_acknowledged
 '
-test_expect_success 'a job that kills three agents is reported as failed, and does not delay the next job' '
+test_expect_success 'minirm reports a job that kills three agents as failed, and does not delay the next job' '
     bad=$(submit 0 "$(shell "kill -9 \$PPID")") && good=$(submit 0 "\"true\"") && finished $bad &&
     told finish $bad | grep "\"status\":-1,\"error\":\"" && told_times start $bad 3 &&
     wait_until "the agents are gone" gone $(agent_of 0) $(agent_of 1) $(agent_of 2) &&
@@ -137,25 +137,25 @@ with Client() as c:
     c.refuse(errno.EPERM, "event.publish", room, userid=4711, roles=USER)
     c.ask("event.publish", room, userid=4711, roles=USER | 0x200)  # a member of access.group
 END
-test_expect_success 'messages of other users are ignored' '
+test_expect_success 'minirm ignores messages of other users' '
     FLUX_URI=$IDTREE_URI python3 guest.py && : >busy && for n in 1 2 3 4 5 6 7; do
         submit 0 "$(at_gate busy)" || return 1
     done >ids && last=$(tail -n 1 ids) && wait_until "six run" holds "test \$(wc -l <busy) = 6" && ! told start $last &&
     open_gate 7 && finished $last && all_acknowledged
 '
-test_expect_success 'while job-ingest is reloaded, jobs continue, and no job starts twice' '
+test_expect_success 'while job-ingest is reloaded, the jobs of minirm continue, and no job starts twice' '
     : >held && held=$(submit 0 "$(at_gate held)") && wait_until "it runs" test -s held &&
     idtree module remove job-ingest && idtree module load job-ingest &&
     id=$(submit 0 "\"true\"") && finished $id && told_times start $held 1 &&
     open_gate 1 && finished $held && all_acknowledged && told_times start $held 1 && told_times finish $held 1
 '
-test_expect_success 'an agent that ends also ends its jobs' '
+test_expect_success 'an agent of minirm that ends also ends its jobs' '
     : >long && id=$(submit 0 "$(shell "echo \$\$ >>long; read x <gate")") && wait_until "it runs" test -s long &&
     kill $manager $(agent_of 0) $(agent_of 1) $(agent_of 2) &&
     for r in 0 1 2; do wait $(agent_of $r) || return 1; done &&
     wait_until "its command is killed" gone $(cat long)
 '
-test_expect_success 'invalid arguments are refused' '
+test_expect_success 'minirm refuses invalid arguments' '
     for args in nosuch "--agent 0" "--agent 257" "--agent 1 2"; do
         test_expect_code 2 minirm $args 2>err && grep "^usage" err || return 1
     done && test_must_fail env -u IDTREE_URI -u FLUX_URI minirm 2>err && grep "minirm: cannot connect: " err

@@ -15,26 +15,26 @@ task='$PMI_RANK'
 
 for seen in PMI_SIZE=2 SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=3 FLUX_JOB_SIZE=2 PMIX_RANK=1 PMI_ID=0 PMI_PORT=h:1 \
     MPI_LOCALNRANKS=3 PALS_RANKID=0 LSF_PM_TASKID=1; do
-    test_expect_success "$seen, and no way to the others: refused, and what was seen is named" '
+    test_expect_success "$seen shows other tasks and no connection to them: the broker refuses to start and names what it found" '
         test_expect_code 2 env $seen idtree-broker touch started 2>err </dev/null && grep "$seen" err &&
         grep -e --standalone err && test ! -e started && test_nothing_in "$TMPDIR"
     '
 done
-test_expect_success '... but a broker with --standalone, or with broker.boot = single in its configuration, starts' '
+test_expect_success 'a broker with --standalone, or with broker.boot = single in its configuration, starts although the environment shows other tasks' '
     SLURM_NTASKS=4 && export SLURM_NTASKS && echo broker.boot = single >conf &&
     test "$(idtree-broker --standalone idtree getattr size)" = 1 && test "$(idtree-broker -b single idtree getattr broker.boot)" = single &&
     test "$(idtree-broker -c conf idtree getattr broker.boot-method)" = single; rc=$?; unset SLURM_NTASKS; test $rc = 0
 '
-test_expect_success 'idtree start works inside a task of a launcher, and removes the variables of that launcher from its command' '
+test_expect_success 'idtree start works inside a task of a launcher, and removes the variables of that launcher from the environment of its command' '
     SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=3 idtree start -s 2 sh -c \
         "idtree getattr size; idtree-broker idtree getattr size; env | grep -E \"^(SLURM|OMPI|PMIX?)_\"" >out </dev/null
     test "$(echo $(cat out))" = "2 1"
 '
-test_expect_success 'an unknown boot method is refused, and so is one that is not available' '
+test_expect_success 'a broker refuses an unknown boot method, and a method that is not available' '
     test_expect_code 2 idtree-broker --boot=guess 2>err </dev/null && grep "broker.boot=guess" err &&
     test_expect_code 2 idtree-broker --boot=pmi 2>err </dev/null && grep "PMI_FD is not set" err
 '
-test_expect_success 'a PMI_FD that is not an open descriptor is reported' '
+test_expect_success 'a broker reports a PMI_FD that is not an open descriptor' '
     test_expect_code 1 env PMI_FD=99 PMI_SIZE=2 PMI_RANK=0 idtree-broker 2>err </dev/null && grep "PMI_FD=99" err
 '
 
@@ -57,21 +57,21 @@ END
 test_expect_success 'a broker stops waiting for a launcher that never answers' '
     broken_server "" && grep "PMI init of rank 0 of 2: the launcher does not answer (broker.join-timeout)" err
 '
-test_expect_success 'a launcher that closes the connection is reported' '
+test_expect_success 'a broker reports a launcher that closes the connection' '
     broken_server "a.close()" && grep "the launcher closed the connection" err
 '
-test_expect_success 'a launcher that sends garbage is reported' '
+test_expect_success 'a broker reports a launcher that sends malformed answers' '
     broken_server "a.send(b\"hello\\n\")" && grep "makes no sense" err
 '
 
 # Hydra.
 
 test_launcher HYDRA Hydra
-test_expect_success HYDRA 'Hydra: two tasks with the same rank' '
+test_expect_success HYDRA 'Hydra: two tasks with the same rank are reported' '
     launch_broken 2 "export PMI_RANK=0" && said "several brokers as rank 0\|there is no rank 1" &&
     launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
 '
-test_expect_success HYDRA 'Hydra: tasks that get a port instead of a connection: each refuses to start and names the remedy' '
+test_expect_success HYDRA 'Hydra: each task that gets a port instead of a connection refuses to start and names the remedy' '
     for n in 1 4; do
         rm -f started err.*
         test_expect_code 2 timeout "$WAIT_S" mpiexec.hydra -pmi-port -n $n \
@@ -80,10 +80,10 @@ test_expect_success HYDRA 'Hydra: tasks that get a port instead of a connection:
         test "$(ls err.* | wc -l)" = $n || return 1
     done && test_nothing_in "$TMPDIR"
 '
-test_expect_success HYDRA 'Hydra: a rank that is not less than the size' '
+test_expect_success HYDRA 'Hydra: a rank that is not less than the size is reported' '
     launch_broken 2 "export PMI_RANK=5" && said "PMI_RANK=5: must be a number from 0 to 1"
 '
-test_expect_success HYDRA 'Hydra: tasks with different sizes' '
+test_expect_success HYDRA 'Hydra: tasks with different sizes are reported' '
     launch_broken 4 "test \$task != 1 || export PMI_SIZE=2" && said "started as one of [24] brokers, but rank . as one of [24]"
 '
 # A task that announces its bizcard, passes the barrier, and then does nothing: with $1 = 9 it dies, with 19 it stops;
@@ -106,14 +106,14 @@ ask("cmd=barrier_in")
 os.kill(os.getpid(), int(sys.argv[1]))
 signal.pause()
 END
-test_expect_success HYDRA 'Hydra: one task announces no bizcard' '
+test_expect_success HYDRA 'Hydra: a task that announces no bizcard is reported' '
     launch_broken 4 "test \$task != 2 || exec python3 half.py 0" && said "there is no rank 2 of 4"
 '
-test_expect_success HYDRA 'Hydra: one task dies after the barrier' '
+test_expect_success HYDRA 'Hydra: if one task dies after the barrier, the other tasks end' '
     for r in 0 1 3; do launch_broken 4 "test \$task != $r || exec python3 half.py 9" $patience || return 1; done
 '
 # Hydra ends all tasks when the first one gives up. If several wait, any of them may be the first.
-test_expect_success HYDRA 'Hydra: one task hangs after the barrier: the instance does not begin without it' '
+test_expect_success HYDRA 'Hydra: if one task hangs after the barrier, the instance does not begin without that task' '
     launch_broken 4 "test \$task != 3 || exec python3 half.py 19" $patience && said "4 brokers is not complete: ranks below 1 did not join" &&
     launch_broken 4 "test \$task != 2 || exec python3 half.py 19" $patience && said "4 brokers is not complete: rank 2 did not join" &&
     launch_broken 4 "test \$task != 0 || exec python3 half.py 19" $patience && said "rank [123] could not join rank [01]"

@@ -34,10 +34,10 @@ test_launcher OPENMPI "Open MPI"
 test_expect_success OPENMPI 'Open MPI: rank 0 of several ranks reports pmix as its boot method' '
     launch 2 idtree-broker idtree getattr broker.boot-method >out && test "$(cat out)" = pmix
 '
-test_expect_success OPENMPI 'Open MPI: two tasks with the same rank' '
+test_expect_success OPENMPI 'Open MPI: two tasks with the same rank are reported' '
     launch_broken 4 "test \$task != 2 || export PMIX_RANK=1" && said "several brokers as rank 1\|there is no rank 2 of 4: the launcher did not start it, or as another rank"
 '
-test_expect_success OPENMPI 'Open MPI: a rank or a job that the launcher does not know' '
+test_expect_success OPENMPI 'Open MPI: a rank or a job that the launcher does not know is reported' '
     launch_broken 2 "test \$task != 1 || export PMIX_RANK=7" && said "PMIX_RANK=7: the launcher does not accept this process" &&
     launch_broken 2 "test \$task != 1 || export PMIX_NAMESPACE=other" && said "PMIX_NAMESPACE=other.*does not accept this process"
 '

@@ -28,11 +28,11 @@ SLURM_MPI_TYPE=none
 test_expect_success 'Slurm without PMI: each task refuses to start and names the remedy' '
     launch_broken 2 "" && said "SLURM_STEP_NUM_TASKS=2.*--mpi=pmi2" && grep SLURM_STEP_NUM_TASKS err.0 && grep SLURM_STEP_NUM_TASKS err.1
 '
-test_expect_success '... a single task starts, and so does idtree start' '
+test_expect_success 'Slurm without PMI: a single task starts, and so does idtree start' '
     launch 1 idtree-broker idtree getattr size >out && launch 1 idtree start -s 2 idtree getattr size >>out &&
     test "$(echo $(cat out))" = "1 2"
 '
-test_expect_success '... a batch script, which runs once, may be an instance, and so may a step of one task in it' '
+test_expect_success 'Slurm without PMI: a batch script, which runs once, may be an instance, and so may a step of one task in the script' '
     printf "%s\n" "#!/bin/sh" "idtree-broker idtree getattr size && srun -n 1 idtree-broker idtree getattr size" >batch &&
     timeout "$WAIT_S" sbatch -W -N 1 -n 1 -o out batch </dev/null && test "$(echo $(cat out))" = "1 1" &&
     timeout "$WAIT_S" sbatch -W -N 2 -o out --wrap "idtree-broker idtree getattr size" </dev/null && test "$(cat out)" = 1

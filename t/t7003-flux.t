@@ -23,10 +23,10 @@ launch() { FLUX_URI=$flux_uri_zero timeout "$WAIT_S" flux run -n "$@" </dev/null
 
 test_set_prereq FLUX
 test_launcher FLUX Flux
-test_expect_success FLUX 'Flux: two tasks with the same rank' '
+test_expect_success FLUX 'Flux: two tasks with the same rank are reported' '
     launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
 '
-test_expect_success FLUX 'Flux: brokers refuse its other PMI methods' '
+test_expect_success FLUX 'Flux: brokers refuse a job that Flux starts without PMI' '
     FLUX_URI=$flux_uri_zero test_must_fail timeout "$WAIT_S" flux run -o pmi=off -n 2 idtree-broker touch started </dev/null >out 2>&1 &&
     grep "FLUX_JOB_SIZE=2.*--standalone" out && test ! -e started
 '

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t7021-cluster.t - brokers of a configured instance on one host, each with its own port
-test_description='brokers find each other by a file, wait for each other, reload the file, and refuse errors in it'
+test_description='brokers find each other by a file, wait for each other, reload the file, and refuse errors in the file'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
@@ -47,7 +47,7 @@ at() { IDTREE_URI=$(uri "$1") && export IDTREE_URI; }
 is_full() { test "$(idtree overlay status --json | jq -r ".overlay[0].status")" = full; }
 says() { grep -q "$2" $T/err.$1; }
 
-test_expect_success 'keygen makes a certificate once, readable by its owner alone, in the format of CZMQ' '
+test_expect_success 'idtree keygen makes a certificate once, readable only by its owner, in the format of CZMQ' '
     idtree keygen --name "my instance" cert && test "$(stat -c %a cert)" = 400 && cp cert before &&
     grep "name = .my instance" cert && grep -cE "(public|secret)-key = " cert >n && test "$(cat n)" = 2 &&
     test_must_fail idtree keygen cert 2>err && grep "cert exists" err && cmp cert before &&
@@ -73,7 +73,7 @@ test_expect_success 'a certificate is refused if others can read it, if it belon
     refused --rank=1 -ocluster.certificate=$T "is not a certificate file" &&
     { test "$(id -u)" != 0 || { cp cert wrong && chown 1 wrong && refused --rank=1 -ocluster.certificate=$T/wrong "belongs to user 1, not to user 0"; }; }
 '
-test_expect_success 'an error in the file is reported with its line, its key and the allowed values' '
+test_expect_success 'an error in the file is reported with the line, the key and the allowed values' '
     refused --host=nosuch -olog-level=7 "nosuch, is not among the 3 of cluster.hosts" &&
     refused --host=127.0.0.1 -olog-level=7 "is 3 of cluster.hosts, ranks 0 and others: select one with --rank" &&
     refused --rank=3 -olog-level=7 "rank 3: cluster.hosts has ranks 0 to 2" &&
@@ -91,19 +91,19 @@ test_expect_success 'an error in the file is reported with its line, its key and
     test_expect_code 2 idtree-broker --rank 0 true 2>err && grep "cluster.hosts is missing" err &&
     test_expect_code 2 idtree-broker --rank x true 2>err && grep "rank x: must be a number" err
 '
-test_expect_success 'brokers start in any order: the first waits and serves no client until all are there' '
+test_expect_success 'brokers start in any order, and the first ones wait and serve no client until all have joined' '
     start 2 -o log-stderr-level=5 && start 1 && wait_until "rank 2 listens" test -S run/local-2 &&
     test_must_fail idtree id new --uri "$(uri 2)" && start 0 && at 0 && wait_until "rank 0 serves" wait_make_id &&
     wait_until "all are there" is_full && at 2 && wait_served 2 && idtree getattr hostlist >list &&
     echo "127.0.0.[1,1,1]" >want && test_cmp want list && test "$(idtree getattr broker.boot-method)" = config
 '
-test_expect_success 'an error is shown on stderr of its own host and of rank 0, once; a message below warning on neither' '
+test_expect_success 'an error is shown once on stderr of its own host and of rank 0; a message below warning is shown on neither' '
     at 1 && idtree logger -n disk -s info "is warm" && idtree logger -n disk -s err "is bad" &&
     wait_until "rank 0 shows it" says 0 "^idtree: disk.1.: is bad$" && says 1 "^idtree: disk.1.: is bad$" &&
     test "$(cat err.0 err.1 | grep -c "disk.1.")" = 2 && test_must_fail says 2 "disk"
 '
 # Its parent is rank 1. Rank 0, which has no record of the first broker, does not accept the second one either.
-test_expect_success 'a second broker of a rank is refused, attaches to no other rank, and both sides log it' '
+test_expect_success 'a second broker of a rank is refused and attaches to no other rank, and both brokers log this' '
     mkdir -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&
     second=$! && wait_until "it is told" grep "does not accept this broker yet: rank 2 is served by .* on 127.0.0.1" err.second &&
     at 1 && wait_until "so is the parent, again" holds "test \$(idtree dmesg | grep -c \"a hello is refused: rank 2 is served by\") -ge 3" &&
@@ -113,7 +113,7 @@ test_expect_success 'a second broker of a rank is refused, attaches to no other 
 parent_refused() { test "$(idtree dmesg --uri "$(uri 1)" | grep -c "a hello is refused: rank 2 is served by")" -gt "$1"; }
 first_said() { idtree dmesg --uri "$(uri 2)" | grep -c "the parent does not accept this broker:"; }
 # Not again before 10 s have passed, which can happen on a busy machine.
-test_expect_success 'a broker that was silent and finds another one in its place waits, and logs it every 10 s at most' '
+test_expect_success 'a broker that was silent and finds another broker in its place waits, and logs this every 10 s at most' '
     mkdir -p -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&
     second=$! && wait_until "it is told" grep "does not accept this broker yet" err.second && kill -STOP "$(pid 2)" &&
     wait_until "the second serves" idtree id new --uri local://$T/run2/local-2 && since=$(wait_now) && kill -CONT "$(pid 2)" &&
@@ -122,18 +122,18 @@ test_expect_success 'a broker that was silent and finds another one in its place
     kill $second && wait $second && at 2 && wait_attached 2 1 && wait_served 2
 '
 holds_lease() { idtree info | grep "^fluid state  *active"; } # it makes ids when rank 0 is gone
-test_expect_success 'the descendants of a broker that is stopped continue to serve' '
+test_expect_success 'while a broker is stopped its descendants continue to serve' '
     kill "$(pid 1)" && wait_until "it ends" is_gone "$(pid 1)" && at 2 && wait_attached 2 0 && wait_served 2 && start 1 &&
     wait_attached 2 1 && wait_until "rank 2 holds a lease" holds_lease && kill "$(pid 0)" && wait_until "rank 0 ends" is_gone "$(pid 0)" && kill -0 "$(pid 1)" && kill -0 "$(pid 2)" &&
     idtree id new && start 0 && at 0 && wait_until "all are there" is_full && idtree id new -n 3
 '
-test_expect_success 'a broker that is killed returns to its place, whether its parent is alive or not' '
+test_expect_success 'a broker that is killed returns to its parent, whether the parent is running or not' '
     die 2 && die 1 && start 2 && at 2 && wait_attached 2 0 && wait_served 2 && start 1 && wait_attached 2 1
 '
 test_expect_success 'a reload of an unchanged file reports nothing new' '
     idtree reload --all >out && printf "%s: nothing new\n" 0 1 2 >want && test_cmp want out
 '
-test_expect_success 'a reload reports which attributes change and which need a restart; options of the command line stay in effect' '
+test_expect_success 'a reload reports which attributes have changed and which need a restart; options of the command line stay in effect' '
     { echo "log-level = 5"; echo "fluid.lease = 9s"; sed "s/\[tbon\]/&\nprefertcp = true/" conf; } >conf.new && mv conf.new conf &&
     kill "$(pid 2)" && wait_until "it ends" is_gone "$(pid 2)" && start 2 -o log-level=6 && at 2 && wait_attached 2 1 &&
     idtree reload --all >out && cat out &&
@@ -148,7 +148,7 @@ test_expect_success 'an attribute that is removed from the file returns to its d
     at 2 && idtree reload >out && cat out && echo "2: after-a-restart fluid.lease tbon.prefertcp" >want && test_cmp want out &&
     test "$(idtree getattr log-level)" = 6 && at 0 && idtree reload
 '
-test_expect_success 'a malformed file changes nothing, and SIGHUP with one ends no broker' '
+test_expect_success 'a reload of a malformed file changes nothing, and SIGHUP with a malformed file ends no broker' '
     cp conf good && echo "[" >>conf && test_must_fail idtree reload 2>err && grep "conf:[0-9]*: must read" err &&
     kill -HUP "$(pid 1)" && wait_until "it says so" says 1 "reload: .*conf:[0-9]*: must read" && idtree id new &&
     sed "s/^hosts = .*/&\"n4\",/" good >conf && test_must_fail idtree reload 2>err &&
@@ -157,7 +157,7 @@ test_expect_success 'a malformed file changes nothing, and SIGHUP with one ends 
     grep "cluster.address makes too long a name of 127.0.0.1" err && test "$(idtree getattr hostlist)" = "127.0.0.[1,1,1]" &&
     mv good conf && idtree reload
 '
-test_expect_success 'a reload refuses an unknown attribute, as a start does; it accepts one that only a restart applies' '
+test_expect_success 'a reload refuses an unknown attribute, as a start does; it accepts an attribute that can be applied only by a restart' '
     cp conf good && { echo "fluid.leese = 9s" && cat good; } >conf && test_must_fail idtree reload 2>err && cat err && grep "conf:1: unknown attribute .fluid.leese." err &&
     test_must_fail idtree getattr nosuch.thing && { echo "nosuch.thing = 1" && cat good; } >conf && test_must_fail idtree reload 2>err && grep "conf:1: unknown attribute .nosuch.thing." err &&
     for line in "uid.node = \"n\"" "fluid.recover-horizon = 2030-01-01" "ingest.max-jobs = 5" "compressor.compact = 9" "access.group = 5" "flake.max-waiting = 9" \
@@ -166,7 +166,7 @@ test_expect_success 'a reload refuses an unknown attribute, as a start does; it 
         { echo "$line" && echo "$modules" && cat good; } >conf && idtree reload >out && cat out || { echo "refused: $line"; return 1; }
     done && mv good conf && idtree reload
 '
-test_expect_success '--check reports the errors in a file that a start would report, and starts nothing' '
+test_expect_success 'idtree reload --check reports the errors in a file that a start would report, and starts nothing' '
     check() { idtree broker --check -c "$@"; } && check conf --rank 1 >out && cat out && grep "conf: no error found: an instance of 3 brokers" out &&
     sed "s/^topo = .*/topo = \"kary:0\"/" conf >bad && test_expect_code 2 check bad --rank 1 2>err && cat err && grep "fanout" err &&
     for line in "fluid.leese = 9s" "fluid.lease = 1ms" "access.allow-guest-user = maybe" "log-level = 99" "broker.quorum = 9" "uid.drift = 99"; do
@@ -174,17 +174,17 @@ test_expect_success '--check reports the errors in a file that a start would rep
     done && echo "fluid.lease = 5s" >alone && check alone -o fluid.share=off >out && grep "alone: no error found$" out && test_expect_code 2 check nowhere
 '
 set_host_1() { sed "s/\"[^\"]*:$((port + 1))\"/\"$1:$((port + 1))\"/" conf >conf.new && mv conf.new conf; }
-test_expect_success 'a host under another name is the same host, and its broker stays' '
+test_expect_success 'a host under another name is recognized as the same host, and its broker stays' '
     for name in localhost 127.0.0.2 LocalHost; do
         set_host_1 $name && at 1 && idtree reload >out && grep "^1: changed cluster.hosts" out &&
         at 2 && idtree reload && test "$(idtree getattr tbon.parent-endpoint)" = tcp://$name:$((port + 1)) || return 1
     done && at 0 && idtree reload && test "$(idtree getattr hostlist)" = 127.0.0.1,LocalHost,127.0.0.1 && kill -0 "$(pid 1)"
 '
-test_expect_success 'a new name without an address may be the same host: the broker stays, and keeps the hosts that it knows' '
+test_expect_success 'a new name without an address may be the same host, so the broker stays, and keeps the hosts that it knows' '
     set_host_1 no-such-host.invalid && at 1 && test_must_fail idtree reload 2>err &&
     grep "rank 1 is now no-such-host.invalid, and was LocalHost: cannot find out whether that is this host" err && idtree id new
 '
-test_expect_success 'the broker of a host that is replaced leaves its rank and fails; the others find the new host' '
+test_expect_success 'the broker of a host that is replaced leaves its rank and ends with an error; the others find the new host' '
     set_host_1 192.0.2.1 && at 1 && test_must_fail idtree reload 2>err && grep "rank 1 is now 192.0.2.1, and no longer LocalHost" err &&
     test_expect_code 2 wait "$(pid 1)" && says 1 "rank 1 is now 192.0.2.1, and no longer LocalHost" &&
     at 2 && wait_attached 2 0 && set_host_1 localhost && at 0 && idtree reload &&

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t7022-quorum.t - how many brokers must have joined before an instance counts as started
-test_description='the command starts, and health is good, when a quorum of ranks has joined; ids do not wait for it'
+test_description='the command starts and health is good when a quorum of ranks has joined; ids are made before'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
@@ -66,20 +66,20 @@ test_expect_success 'ids are made before the quorum is reached; everything else 
     becomes 1 "^degraded: 1 ranks have joined, and 3 must \(broker.quorum\); below rank 0: 1 offline" &&
     test "$(idtree getattr broker.quorum)" = 75% && test ! -e begun
 '
-test_expect_success NOTIFY 'the service manager is notified of the missing ranks, and not that rank 0 is ready' '
+test_expect_success NOTIFY 'before the quorum is reached the service manager is notified of the missing ranks, and not that rank 0 is ready' '
     grep -x "STATUS=rank 0 of 4 serves; ranks below it are missing; 1 have joined, and 3 must (broker.quorum)" told && ! grep READY told
 '
 two_joined() { says "2 of 4 ranks have joined, and 3 must"; }
-test_expect_success 'a rank counts wherever it is attached; the quorum does not wait for a rank that is down' '
+test_expect_success 'a rank counts towards the quorum wherever it is attached, and the quorum does not wait for a rank that is down' '
     start 3 && wait_until "rank 3 counts" two_joined && test ! -e begun &&
     start 2 && wait_until "the command begins" test -e begun &&
     idtree dmesg >log && grep "3 of 4 ranks have joined: the quorum is reached" log &&
     becomes 0 "^good: below rank 0: 1 offline"
 '
-test_expect_success NOTIFY 'the service manager is then notified that rank 0 is ready' '
+test_expect_success NOTIFY 'when the quorum is reached the service manager is notified that rank 0 is ready' '
     wait_until "it is told" grep -x READY=1 told && test "$(grep -c READY=1 told)" = 1
 '
-test_expect_success 'a rank that joins late makes the instance complete; one that leaves later degrades health only below the quorum' '
+test_expect_success 'a rank that joins late makes the instance complete; a rank that leaves degrades health only if fewer than the quorum are left' '
     start 1 && becomes 0 "^good$" && kill "$(cat pid.3)" && becomes 0 "^good: below rank 0: 1 online, but ranks below are offline" &&
     kill "$(cat pid.2)" && becomes 1 "^degraded: 2 ranks have joined, and 3 must"
 '
@@ -88,7 +88,7 @@ test_expect_success 'reload and setattr change the quorum, and an impossible quo
     becomes 0 "^good: " && test_must_fail idtree setattr broker.quorum 5 2>err && grep "from 1 to 4" err &&
     idtree setattr broker.quorum 100% && becomes 1 "^degraded: below rank 0"
 '
-test_expect_success 'a reload with an impossible quorum is refused as at start, and changes nothing' '
+test_expect_success 'a reload with an impossible quorum is refused as a start is, and changes nothing' '
     idtree setattr broker.quorum 2 && file 2 >good && { echo "log-level = 5"; file 5; } >conf &&
     test_must_fail idtree reload 2>err && grep "conf:[0-9]*: attribute cluster.quorum=5: must be a number of ranks from 1 to 4, " err &&
     { echo "broker.quorum = 3"; file 2; } >conf &&
@@ -98,10 +98,10 @@ test_expect_success 'a reload with an impossible quorum is refused as at start, 
     test "$(idtree getattr log-level)" = 7 && test "$(idtree getattr broker.quorum)" = 2 &&
     cp good conf && idtree reload >out && echo "0: nothing new" >want && test_cmp want out
 '
-test_expect_success 'the instance ends with its command' '
+test_expect_success 'an instance with a quorum ends with its command' '
     : >stop && wait "$(cat pid.0)"
 '
-test_expect_success 'a command may start and end before other ranks have joined' '
+test_expect_success 'the command of an instance with a quorum may start and end before other ranks have joined' '
     for i in 1 2 3; do idtree start -s 5 --topology kary:1 -o broker.quorum=1 -- idtree id new || return 1; done
 '
 

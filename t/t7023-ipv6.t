@@ -45,7 +45,7 @@ end() { idtree shutdown && for r in 2 1 0; do wait "$(cat $T/pid.$r)" || return 
 at() { idtree getattr --uri local://$T/run/local-"$1" "$2"; }
 IDTREE_URI=local://$T/run/local-0 && export IDTREE_URI
 
-test_expect_success 'hosts may be IPv6 addresses' '
+test_expect_success 'the hosts in the file may be IPv6 addresses' '
     file "[::1]:$port" "[0:0::1]:$((port + 1))" "[::1]:$((port + 2))" ::1 && begin &&
     test "$(at 2 tbon.parent-endpoint)" = "tcp://[::1]:$((port + 1))" && test "$(at 0 hostlist)" = "::[1,1,1]"
 '
@@ -57,16 +57,16 @@ test_expect_success 'a reload recognizes another address of this host, and an ad
 '
 printf "127.0.0.1 localhost\n::1 six\n::1 both\n127.0.0.1 both\n" >hosts.all
 unshare -m sh -c "mount --bind $T/hosts.all /etc/hosts && getent ahosts six" >/dev/null 2>&1 && test_set_prereq NAMES
-test_expect_success NAMES 'a name may have an IPv6 address only' '
+test_expect_success NAMES 'the name of a host may have only an IPv6 address' '
     cp hosts.all hosts && file "six:$port" "six:$((port + 1))" "six:$((port + 2))" "*" && begin &&
     test "$(at 1 tbon.parent-endpoint)" = "tcp://six:$port" && end
 '
-test_expect_success NAMES 'each of several addresses of a name is tried' '
+test_expect_success NAMES 'if the name of a host has several addresses, each is tried' '
     for listens in 127.0.0.1 ::1; do
         file "both:$port" "both:$((port + 1))" "both:$((port + 2))" $listens && begin && end || return 1
     done && rm hosts
 '
-test_expect_success 'brokers of idtree start listen at IPv6 addresses, too, and announce them' '
+test_expect_success 'brokers of idtree start listen at IPv6 addresses and announce them' '
     for at in "[::1]" "[::]" "*"; do
         idtree start -s 3 --topology kary:1 -o tbon.endpoint="tcp://$at:*" -- sh -c "idtree getattr -r 2 tbon.parent-endpoint && idtree id new" >out &&
         cat out && test "$(wc -l <out)" = 2 || return 1

@@ -59,17 +59,17 @@ modules='-o broker.modules=fluid,flake,compressor,job-ingest -o ingest.allow-gue
 test_expect_success 'an instance that accepts guests, root and a group starts' '
     start open -s 7 --topology kary:2 -o access.guest-rate=1000 -o access.guest-block=500 $everybody $modules && use open 5
 '
-test_expect_success 'each command, request and service has a row in the table' 'as_owner complete 0 5'
+test_expect_success 'each command, request and service has a row in the table of access.md' 'as_owner complete 0 5'
 test_expect_success 'the owner publishes events in the background' 'mkfifo tick && { as_owner ticker 0 <tick & } && ticker=$! && exec 6>tick'
 for who in guest member owner; do
-    test_expect_success "$who: every request, at rank 0 and two hops away, there and across" "as_$who requests 0 5"
-    test_expect_success "$who: events" "as_$who events 0 5"
-    test_expect_success "$who: every command" "as_$who commands 0 5"
+    test_expect_success "$who: every request to rank 0 and over two hops is accepted or refused as the table says" "as_$who requests 0 5"
+    test_expect_success "$who: every event is received or not as the table says" "as_$who events 0 5"
+    test_expect_success "$who: every command succeeds or is refused as the table says" "as_$who commands 0 5"
 done
-test_expect_success 'root counts as the owner where that is allowed, also over hops' '
+test_expect_success 'root counts as the owner if access.allow-root-owner is on, also over hops' '
     try owner requests 0 5 && try owner events 0 5 && try owner commands 5
 '
-test_expect_success 'the background events were published without an error' 'exec 6>&- && wait $ticker'
+test_expect_success 'the events that were published in the background got no error' 'exec 6>&- && wait $ticker'
 test_expect_success 'a request carries the identity of its sender, also over two hops' '
     guest idtree ping -c 1 0 && guest $python "$IDTREE_SRCDIR/t/access_client.py" guest identity 5 &&
     member $python "$IDTREE_SRCDIR/t/access_client.py" group identity 5 &&
@@ -84,7 +84,7 @@ test_expect_success 'jobs: a user submits only jobs of its own, at most at the u
     member $python "$IDTREE_SRCDIR/t/access_client.py" group jobs 0 5 $(cat job) &&
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest jobs 0 5 $(cat job)
 '
-test_expect_success 'documents: the creator may rename and delete one at any rank; of the others only the owner may' '
+test_expect_success 'documents: the creator may rename and delete a document at any rank, and the owner may rename and delete all' '
     owner idtree doc new d$OWNER && as_member documents 0 5 && owner idtree doc delete d$OWNER &&
     member idtree doc new d$MEMBER && owner idtree doc rename d$MEMBER mine && owner idtree doc delete mine &&
     as_guest requests 5
@@ -93,7 +93,7 @@ test_expect_success 'ids: a request of a guest above its quota or rate limit is 
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest ration 5 &&
     member idtree id new -n 20000 >ids && test $(wc -l <ids) = 20000
 '
-test_expect_success 'files of the instance are the owner'"'"'s' '
+test_expect_success 'files of the instance belong to the owner'"'"'s' '
     test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
     test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600 &&
     for who in member guest; do
@@ -106,17 +106,17 @@ test_expect_success 'an instance for a group accepts its members' '
     start group -s 1 -o access.group=$GROUP && use group 0 && test "$(stat -c %a:%g "$own/group/local-0")" = 660:$GROUP &&
     member idtree id new && owner idtree id new
 '
-test_expect_success 'root is a stranger that file permissions do not stop; the log names its uid' '
+test_expect_success 'root without access is refused although file permissions do not stop it, and the log has its uid' '
     as_stranger "" requests 0 && as_stranger "" asking 0 &&
     owner idtree dmesg | grep "a client of user 0 is refused: this user may not connect"
 '
-test_expect_success 'stranger: every command, and those that ask a broker when file permissions do not stop them' '
+test_expect_success 'stranger: every command is refused, and so are requests to a broker if file permissions do not stop them' '
     as_stranger guest commands 0 && open_doors group && as_stranger guest asking 0
 '
-test_expect_success 'stranger: every command tries to connect once' 'as_stranger guest attempts'
-test_expect_success 'stranger: every request' 'as_stranger guest requests 0'
-test_expect_success 'the instance for a group ends' let_go
-test_expect_success 'an instance for its owner alone refuses all others, also where ranks share a process' '
+test_expect_success 'stranger: every command tries exactly once to connect' 'as_stranger guest attempts'
+test_expect_success 'stranger: every request is refused' 'as_stranger guest requests 0'
+test_expect_success 'the instance that accepts a group ends' let_go
+test_expect_success 'an instance that accepts only its owner refuses all others, even if ranks share a process' '
     start closed -s 3 --per-process 3 && use closed 0 &&
     test "$(stat -c %a "$own/closed" "$own/closed/local-0" | tr "\n" " ")" = "700 600 " &&
     as_stranger member asking 0 && open_doors closed &&
@@ -124,8 +124,8 @@ test_expect_success 'an instance for its owner alone refuses all others, also wh
         as_stranger "$who" requests 0 || return 1
     done && owner idtree id new
 '
-test_expect_success 'the instance for its owner alone ends' let_go
-test_expect_success 'a group that does not exist, or that the owner is not in, is refused with a message' '
+test_expect_success 'the instance that accepts only its owner ends' let_go
+test_expect_success 'an access.group that does not exist, or to which the owner does not belong, is refused with a message' '
     test_expect_code 2 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
     grep "cannot be given to group 64999 (access.group): user $OWNER is no member of it (under systemd: SupplementaryGroups)" err &&
     test_expect_code 2 owner idtree start -s 1 -o access.group=no-such-group true 2>err && cat err &&

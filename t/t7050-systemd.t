@@ -19,7 +19,7 @@ told=$TMPDIR/told
 notify() { (cd "$TMPDIR" && exec python3 "$IDTREE_SRCDIR/t/notify.py" "$@"); }
 is_told() { grep -qx "$@" "$told"; }
 
-test_expect_success NOTIFY 'a broker notifies once when it serves and once when it stops, each with a status text' '
+test_expect_success NOTIFY 'a broker notifies the service manager once when it serves and once when it stops, each time with a status text' '
     notify "$told" idtree-broker true && cat "$told" &&
     test "$(grep -c "^READY=1$" "$told")" = 1 && test "$(grep -c "^STOPPING=1$" "$told")" = 1 &&
     test "$(grep -n "^READY=1" "$told" | cut -d: -f1)" -lt "$(grep -n "^STOPPING=1" "$told" | cut -d: -f1)" &&
@@ -29,15 +29,15 @@ test_expect_success NOTIFY 'a broker that cannot start never reports READY' '
     test_expect_code 2 notify "$told" idtree-broker -o broker.modules=nosuch true 2>err && grep nosuch err &&
     ! grep READY "$told"
 '
-test_expect_success NOTIFY 'only the broker notifies: its command does not inherit the socket of the manager' '
+test_expect_success NOTIFY 'only the broker notifies the service manager: its command does not inherit the socket of the manager' '
     notify "$told" idtree-broker env >env && grep IDTREE_URI env && ! grep "NOTIFY_SOCKET\|WATCHDOG_" env
 '
-test_expect_success NOTIFY 'a watchdog is notified while the reactor runs; without a watchdog no such notification is sent' '
+test_expect_success NOTIFY 'a broker notifies a watchdog while its reactor runs, and sends no such notification without a watchdog' '
     mkfifo stop && { WATCHDOG_USEC=20000 notify "$told" idtree-broker sh -c "cat \"$PWD/stop\"" & } && test_pid=$! &&
     wait_until "the second beat" holds "test \$(grep -c WATCHDOG=1 \"$told\") -ge 2" && : >stop && wait $test_pid &&
     notify "$told" idtree-broker true && ! grep WATCHDOG "$told"
 '
-test_expect_success NOTIFY 'the status follows the tree: a broker reports missing ranks below it, and the loss of all its ancestors' '
+test_expect_success NOTIFY 'the status text follows the tree: a broker reports missing ranks below it, and the loss of all its ancestors' '
     mkfifo go && { notify "$told" idtree start -s 3 --topology kary:1 -o log-stderr-level=2 -- \
         sh -c "idtree startctl kill 1; cat \"$PWD/go\"; idtree startctl run 1; cat \"$PWD/go\"" & } && test_pid=$! &&
     wait_until "rank 0 misses some" is_told "STATUS=rank 0 of 3 serves; ranks below it are missing" &&
@@ -45,7 +45,7 @@ test_expect_success NOTIFY 'the status follows the tree: a broker reports missin
     : >go && wait_until "all are back" holds "tac \"$told\" | grep -m1 \"STATUS=rank 0\" | grep -x \"STATUS=rank 0 of 3 serves\"" &&
     : >go && wait $test_pid
 '
-test_expect_success 'lines for the journal begin with their level, other lines do not' '
+test_expect_success 'lines for the journal begin with their level, and other lines do not' '
     : >journal && JOURNAL_STREAM=$(stat -c %d:%i journal) idtree-broker -o log-stderr-level=6 true 2>>journal && cat journal &&
     grep "^<6>idtree: broker\[0\]: stops" journal && ! grep -v "^<[0-7]>idtree" journal &&
     JOURNAL_STREAM=1:1 idtree-broker -o log-stderr-level=6 true 2>plain && grep "^idtree: broker\[0\]: stops" plain &&
@@ -81,7 +81,7 @@ allowed_by() { # unit
         mv rest allowed
     done
 }
-test_expect_success SYSTEMD 'the units allow the system calls that settings need: chown for access.group, and those for limits and threads' '
+test_expect_success SYSTEMD 'the units allow the system calls that settings need: chown for access.group, and those that set limits and create threads' '
     for unit in idtree.service idtree@.service; do
         allowed_by "$IDTREE_BUILDDIR/etc/systemd/$unit" && for call in chown fchownat prlimit64 sched_setscheduler clone3 memfd_create flock; do
             grep -qx "$call" allowed || { echo "$unit refuses $call"; return 1; }

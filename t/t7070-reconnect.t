@@ -31,7 +31,7 @@ for i in 1 2 3; do
 done
 ended sync 3 && ended async 4
 END
-test_expect_success 'calls and futures continue, and each id is greater than all before it' '
+test_expect_success 'after their broker was killed and run again, calls and futures of clients continue, and each id is above all before' '
     idtree start -s 2 sh calls.sh >out && cat out && test $(grep -c "^done: " out) = 2 && ! grep " 0 got" out
 '
 cat >list.sh <<'END'
@@ -47,7 +47,7 @@ for i in 1 2; do
 done
 ended sync 3 && ended async 4
 END
-test_expect_success 'a client with two brokers uses the one that is alive' '
+test_expect_success 'a client with two brokers uses the one that is running' '
     idtree start -s 3 sh list.sh >out && cat out && test $(grep -c "^done: " out) = 2
 '
 cat >events.sh <<'END'
@@ -60,7 +60,7 @@ idtree startctl kill 1; idtree startctl run 1
 heard event.lost; idtree event pub --uri "$root" x.2; heard x.2
 ended events 3; test "$(sed '$d' events.out | tr '\n' ' ')" = "subscribed x.1 event.lost x.2 "
 END
-test_expect_success 'a subscription survives a reconnect, and a possible loss of events is reported' '
+test_expect_success 'a subscription continues after a reconnection, and a possible loss of events is reported' '
     idtree start -s 2 sh events.sh
 '
 cat >document.sh <<'END'
@@ -81,7 +81,7 @@ instance() { # fifo: one at that place, until somebody opens it for writing
     mkfifo $1 && { idtree start --dir "$short/place" cat $1 </dev/null 6>&- & } && instance=$! &&
     wait_until "it serves" idtree id new --uri "$place" >/dev/null
 }
-test_expect_success 'another instance at the same path is not taken for the previous one' '
+test_expect_success 'a client refuses another instance at the same path' '
     mkfifo in && exec 6<>in && instance first &&
     { IDTREE_URI=$place "$IDTREE_BUILDDIR/t/reconnect" sync <in >out 6>&- & } && client=$! &&
     wait_until "the client has ids" holds "test \$(wc -l <out) -ge 20" && : >first && wait $instance &&

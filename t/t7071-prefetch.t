@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t7071-prefetch.t - clients with prefetched ids, while brokers are killed, stopped and run again
-test_description='prefetched ids: no id is issued twice, and each client gets its ids in order, whatever happens to brokers'
+test_description='prefetched ids are issued once, and each client gets its ids in order, whatever happens to brokers'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 cat >clients.sh <<'END'
@@ -38,13 +38,13 @@ ended a 3; ended b 4; ended c 5
 cat a.out b.out c.out | grep -v done | sort -n >ids
 test -z "$(uniq -d ids)"
 END
-test_expect_success 'in a chain of brokers where rank 0 makes the ids, each broker is killed and run again' '
+test_expect_success 'clients that prefetch continue while each broker in a chain, where rank 0 makes the ids, is killed and run again' '
     init_state state && idtree start -s 4 --topology kary:1 -o statedir="$PWD/state" -o fluid.max-generators=1 \
         -o fluid.share=off sh killed.sh >out && cat out && test $(grep -c "^done: " out) = 3
 '
 lib=$IDTREE_BUILDDIR/src/common/libidtree/.libs
 nm -D --undefined-only "$lib/libidtree.so" | grep -qE '__(asan|tsan|ubsan)_' || test_set_prereq PLAIN
-test_expect_success PLAIN 'the program in the guide compiles and prints ten different ids' '
+test_expect_success PLAIN 'the program in the guide to prefetching compiles and prints ten different ids' '
     sed -n "/^\`\`\`c/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/c-programs.md" | sed "/^\`\`\`/d" >ids.c &&
     ${CC:-cc} -Wall -Wextra -Werror -I "$IDTREE_SRCDIR/src/include" -o ids ids.c -L "$lib" -lidtree &&
     LD_LIBRARY_PATH=$lib idtree start ./ids >out && cat out && test $(idtree id convert --to=dec - <out | sort -u | wc -l) = 10

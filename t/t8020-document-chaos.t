@@ -10,7 +10,7 @@ TMPDIR=/tmp/idtree-t8020.$$
 mkdir "$TMPDIR" && export TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 
-test_expect_success 'under faults of each kind, with sessions of the ranks and of clients' '
+test_expect_success 'under faults of each kind sessions of ranks and of clients agree on a document, and no id changes' '
     "$IDTREE_BUILDDIR/t/chaos/chaos" --documents --seed "${CHAOS_SEED:-1}" --steps "${CHAOS_STEPS:-36}" >out
     status=$?; cat out; test $status = 0 && test "$(grep -c "^all agree$" out)" = 2 && test_nothing_in "$TMPDIR"
 '

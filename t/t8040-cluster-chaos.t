@@ -13,7 +13,7 @@ TMPDIR=/tmp/idtree-t8040.$$
 mkdir -m 700 "$TMPDIR" && export TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 
-test_expect_success 'invalid options are refused with exit status 2' '
+test_expect_success 'invalid options of the cluster test are refused with exit status 2' '
     for option in -n1 -nx -d0 -dsoon -sx -rx -x operand; do
         test_expect_code 2 "$chaos" $option 2>err </dev/null && grep usage err || return 1
     done
@@ -23,7 +23,7 @@ test_expect_success 'under faults each host returns, and the ids are unique and 
     sed "s/^/# /" out >&5
     test $status = 0 && grep "^ids [1-9].* disorder 0 duplicates 0$" out && grep "^24 steps: .*cut [1-9].*kill [1-9].*oust [1-9].*replace [1-9]" out
 '
-test_expect_success 'nothing is left behind' '
+test_expect_success 'the cluster test leaves nothing behind' '
     ! ip netns list | grep "idtree-$(cat pid)-" && test_nothing_in "$TMPDIR"
 '
 test_done

@@ -17,10 +17,10 @@ at() { # RANK command...: the command talks to that rank
     (FLUX_URI=${FLUX_URI%0}$1 IDTREE_URI=${IDTREE_URI%0}$1 && export FLUX_URI IDTREE_URI && shift && "$@")
 }
 
-test_expect_success 'commands that idtree start runs find its broker by FLUX_URI' '
+test_expect_success 'commands that idtree start runs find their broker by FLUX_URI' '
     test "$FLUX_URI" = "$IDTREE_URI" && test "$(flux getattr local-uri)" = "$FLUX_URI"
 '
-test_expect_success PYTHON 'each recorded command prints what it printed with flux-core' '
+test_expect_success PYTHON 'each recorded Flux command prints what it printed with flux-core' '
     vectors=${IDTREE_VECTORS:-$IDTREE_SRCDIR/t/vectors} &&
     python3 "$IDTREE_SRCDIR/t/flux_live.py" "$vectors/flux-client.json" >live || { grep -v ^ok live; false; }
 '
@@ -44,7 +44,7 @@ test_expect_success 'flux setattr changes the attribute of its own rank only' '
 
 # --- ping, overlay
 
-test_expect_success 'flux ping reaches any rank and its modules, from any rank' '
+test_expect_success 'flux ping reaches any rank and its modules from any rank' '
     for from in 0 1 2; do
         for to in 0 1 2; do
             at $from flux ping -c2 -i0.001 $to >out && test $(grep -c "^$to!broker.ping .*seq=[01] " out) = 2 &&
@@ -52,15 +52,15 @@ test_expect_success 'flux ping reaches any rank and its modules, from any rank' 
         done
     done
 '
-test_expect_success 'a batch of large pings is answered, and shows the user id and roles of the requester' '
+test_expect_success 'a batch of large flux pings is answered, and shows the user id and roles of the requester' '
     flux ping -c20 -i0.001 -b -u -p 100000 2 >out && test $(grep -c "pad=100000 userid=$(id -u) rolemask=0x1 " out) = 20
 '
-test_expect_success 'flux overlay status shows a lost rank, and waits until it is back' '
+test_expect_success 'flux overlay status shows a lost rank, and waits until it has returned' '
     idtree startctl kill 2 && flux overlay status --wait=degraded >out && grep "2 .*: lost" out &&
     test "$(flux overlay status --summary)" = degraded &&
     idtree startctl run 2 && flux overlay status --wait=full >out && ! grep lost out
 '
-test_expect_success 'commands for job managers fail with a message, as no job manager is loaded' '
+test_expect_success 'Flux commands for job managers fail with a message, because no job manager is loaded' '
     for c in "jobs" "queue list" "resource list" "cancel f1" "job wait f1" "exec -r 0 true" "submit true"; do
         test_must_fail timeout "$WAIT_S" flux $c >out 2>err &&
         grep "No service matching .* is registered" err || return 1
@@ -80,7 +80,7 @@ test_expect_success 'flux module removes and reloads a module, and ids continue 
     flux module reload fluid && flux module list -l | grep "^fluid .* R .*/fluid.so$" &&
     test "$(idtree id new --to dec)" -gt "$before"
 '
-test_expect_success 'flux module refuses a module that does not exist, and one that is loaded already' '
+test_expect_success 'flux module refuses to load a module that does not exist or is loaded already' '
     test_must_fail flux module load nosuch 2>err && grep "module not found in search path" err &&
     test_must_fail flux module load fluid 2>err && grep "a module fluid is loaded already" err &&
     test_must_fail flux module remove nosuch && flux module remove -f nosuch
@@ -105,7 +105,7 @@ test_expect_success 'flux module stats shows resource usage and counters of each
     flux setattr log-stderr-level -1 && test "$(flux getattr log-stderr-level)" = -1 &&
     test_must_fail flux setattr log-stderr-level 8 && flux setattr log-stderr-level 4
 '
-test_expect_success 'a module of Flux is refused, and the broker keeps running' '
+test_expect_success 'flux module refuses a module of Flux, and the broker keeps running' '
     test_must_fail flux module load "$IDTREE_BUILDDIR/t/flux-core/.libs/idtree-flux.so" 2>err &&
     grep "is a module for Flux.s broker" err &&
     for real in "$(dirname "$(command -v flux)")"/../lib/flux/modules/heartbeat.so; do
@@ -115,7 +115,7 @@ test_expect_success 'a module of Flux is refused, and the broker keeps running' 
 
 # --- events
 
-test_expect_success 'flux event sub receives the events that either command publishes, on any rank, in order' '
+test_expect_success 'flux event sub receives the events that flux and idtree commands publish, on any rank, in order' '
     at 2 flux event sub -c 6 ev. >got & sub=$! &&
     wait_subscribers 2 1 && flux event pub ev.a "{\"n\":1}" && at 1 idtree event pub ev.b "{\"n\":2}" &&
     at 1 flux event pub other && at 2 flux event pub -p -s ev.c "{\"n\":3}" && flux event pub -r ev.d raw &&
@@ -131,7 +131,7 @@ test_expect_success 'idtree event sub receives the events that flux event publis
 
 # --- the log
 
-test_expect_success 'flux and idtree write and read the same log' '
+test_expect_success 'flux and idtree commands write and read the same log' '
     at 1 flux logger -s warning --appname=me "from flux" && at 1 idtree logger -n us "from idtree" &&
     at 1 flux dmesg >log && grep "me.warning\[1\]: from flux" log && grep "us.*\[1\]: from idtree" log &&
     at 1 idtree dmesg | grep "me.*from flux" &&
@@ -153,7 +153,7 @@ test_expect_success 'flux dmesg --follow prints the existing lines, then new one
 
 # --- ids
 
-test_expect_success 'Flux reads the ids that idtree writes, and idtree those of Flux, in all forms' '
+test_expect_success 'Flux reads the ids that idtree writes, and idtree reads those of Flux, in all forms' '
     idtree id new -n 50 >ids && at 2 idtree id new -n 50 >>ids &&
     for form in dec hex dothex words; do
         flux job id --to=$form <ids >theirs && idtree id convert --to $form - <ids >ours && test_cmp ours theirs &&
@@ -191,7 +191,7 @@ for (topic, count), errnum in errors.items():
     except OSError as e:
         assert e.errno == errnum and str(e), e
 EOF
-test_expect_success FLUX_PYTHON 'Python: RPC to and from any rank, many concurrently; errors have a number and a message' '
+test_expect_success FLUX_PYTHON 'Flux in Python sends requests to and from any rank, many concurrently; errors have a number and a message' '
     for r in 0 1 2; do at $r flux python rpc.py $r || return 1; done
 '
 cat >serve.py <<\EOF
@@ -218,7 +218,7 @@ h.service_register("double").get()
 with watchers[0], watchers[1]:
     h.reactor_run()
 EOF
-test_expect_success FLUX_PYTHON 'Python: clients of either library use a service on rank 1, and an event ends it' '
+test_expect_success FLUX_PYTHON 'Flux in Python: clients of either library use a service on rank 1, and an event ends the service' '
     { at 1 flux python serve.py >end & } && server=$! &&
     wait_until "the service is there" holds "at 1 \"$IDTREE_BUILDDIR/t/ask\" 1 double.it \"{\\\"n\\\":1}\"" &&
     test "$("$IDTREE_BUILDDIR/t/ask" 1 double.it "{\"n\":21}")" = "{\"n\": 42}" &&
@@ -237,7 +237,7 @@ cat >shutdown.sh <<\EOF
 . "$IDTREE_SRCDIR/t/wait.sh"
 flux shutdown "$@" && wait_until "the brokers have ended" holds "! flux getattr size"
 EOF
-test_expect_success 'flux shutdown stops an instance' '
+test_expect_success 'flux shutdown stops an instance of idtree' '
     for i in 1 2 3 4 5; do
         idtree start -s 3 sh shutdown.sh && idtree start -s 3 sh shutdown.sh --background || return 1
     done

@@ -43,14 +43,14 @@ test_expect_success 'flux job submit reads a file or a pipe' '
     test "$(wc -l <ids)" = 3 && are_stored ids && job_of $last | grep "\"duration\": *300" &&
     job_of $(sed -n 2p ids) | grep "\"urgency\": *7"
 '
-test_expect_success 'flux bulksubmit' '
+test_expect_success 'flux bulksubmit stores each job' '
     at 1 flux bulksubmit echo {} ::: $(seq 50) | ascii >ids && test "$(wc -l <ids)" = 50 && are_stored ids &&
     job_of $last | grep "\"echo\", *\"50\""
 '
-test_expect_success 'flux submit --cc=1-1000' '
+test_expect_success 'flux submit --cc=1-1000 stores each of a thousand jobs' '
     at 2 flux submit --cc=1-1000 true | ascii >ids && test "$(wc -l <ids)" = 1000 && are_stored ids
 '
-test_expect_success 'flux batch, and options that are written into the jobspec' '
+test_expect_success 'flux batch stores a job, and so does flux submit with options that are written into the jobspec' '
     { flux batch -n1 --wrap true && flux submit --queue=q --begin-time=+1h --dependency=afterany:$last true &&
     flux submit --requires=rank:0 --output=o --env=X=1 --setattr=a.b=7 true; } | ascii >ids &&
     test "$(wc -l <ids)" = 3 && are_stored ids && job_of $last | grep "\"b\": *7"
@@ -66,7 +66,7 @@ test_expect_success 'flux submit works from all ranks concurrently' '
 
 # --- refusals
 
-test_expect_success 'a refused job is reported with a message, and is not stored' '
+test_expect_success 'a job of flux submit that is refused is reported with a message, and is not stored' '
     before=$(stored) &&
     test_must_fail flux submit --urgency=40 true 2>err && grep "urgency: must be an integer from 0 to 31" err &&
     test_must_fail flux job submit <err 2>out && grep "jobspec: .*must be JSON" out &&
@@ -75,17 +75,17 @@ test_expect_success 'a refused job is reported with a message, and is not stored
     echo "what.is.this" | test_must_fail flux job submit --flags=signed 2>err && grep "^flux-job: J" err &&
     test "$(stored)" = "$before" && test -z "$(jobs_after $last)"
 '
-test_expect_success 'shapes that RFC 25 does not allow are refused, as the guide says, although Flux accepts them' '
+test_expect_success 'jobspecs of flux submit that RFC 25 does not allow are refused, as the guide says, although Flux accepts them' '
     test_must_fail flux submit --resources-shape=slot=4/node true 2>err &&
     grep "with\[0\].type: must be core or gpu, and is \"node\"" err &&
     sed "s/\"slot\": *\"task\"/\"slot\":\"foo\"/" spec | test_must_fail flux job submit 2>err &&
     grep "tasks\[0\].slot: must be the label of the slot" err && test -z "$(jobs_after $last)"
 '
-test_expect_success 'of many jobs, the valid ones are stored, and the others are refused one by one' '
+test_expect_success 'of many jobs of flux submit the valid ones are stored, and the others are refused one by one' '
     test_must_fail flux bulksubmit --urgency={} true ::: $(seq 0 40) >out 2>err && ascii <out >ids &&
     test "$(wc -l <ids)" = 32 && test "$(grep -c "urgency: must be" err)" = 9 && are_stored ids
 '
-test_expect_success 'a client that waits for the job to run gets a message that names the missing service' '
+test_expect_success 'a flux command that waits for the job to run gets a message that names the missing service' '
     for c in "submit --wait" "submit --watch" run; do
         test_must_fail flux $c true >>out 2>err && grep "No service matching job-info.* is registered" err || return 1
     done && jobs_after $last >ids && test "$(wc -l <ids)" = 3 && are_stored ids
@@ -126,7 +126,7 @@ for i in ids:
 one = flux.job.submit(h, spec, urgency=31, waitable=True)
 print(one.f58plain)
 EOF
-test_expect_success FLUX_PYTHON 'Python: submit_async with many jobs in flight, and submit' '
+test_expect_success FLUX_PYTHON 'Flux in Python submits many jobs concurrently with submit_async, and single ones with submit' '
     at 2 flux python submit.py 2500 2000 >ids && test "$(wc -l <ids)" = 2501 && are_stored ids
 '
 
@@ -166,7 +166,7 @@ for _ in range(100):
 h.reactor_run()
 EOF
 for rank in 1 0; do
-    test_expect_success FLUX_PYTHON "each id that a client got is there, once, though rank $rank was killed meanwhile" "
+    test_expect_success FLUX_PYTHON "each id that a client of Flux in Python got is the id of one stored job, although rank $rank was killed meanwhile" "
         rm -f enough && submit_from_2 && wait_until 'ids come' some_came seen 500 &&
         idtree startctl kill $rank && idtree startctl run $rank &&
         wait_until 'ids come again' some_came seen \$((\$(wc -l <seen) + 500)) &&
