@@ -10,9 +10,8 @@
 struct loop {
     const char *name;
     size_t (*work) (void *bed); /* returns the number of items done; if that is not 'count', the program ends */
-    void (*prepare) (
-        void *bed,
-        int arg); /* prepares the data of 'work' before each turn, outside of the measured time; may be NULL */
+    /* prepares the data of 'work' before each turn, outside of the measured time; may be NULL */
+    void (*prepare) (void *bed, int arg);
     int arg;
     size_t count;           /* number of items; the figure is nanoseconds for one item */
     int rounds;             /* rounds of a turn */

@@ -80,8 +80,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         must (t->size == n);
         if (n < 1000)
             check_all (t);
-        if (topo_child_count (t, 0) > 1
-            || n < 100000) { /* checking a chain takes long, because it is as deep as it is long */
+        /* checking a chain takes long, because it is as deep as it is long */
+        if (topo_child_count (t, 0) > 1 || n < 100000) {
             check_rank (t, a % n);
             check_rank (t, b % n);
             check_way (t, a % n, b % n);

@@ -353,8 +353,8 @@ int main (int argc, char **argv)
     idt_error_t error;
     int option;
 
-    while ((option = getopt (argc, argv, "t:n:"))
-           != -1) /* GNU's getopt () finds options between other arguments, too */
+    /* GNU's getopt () finds options between other arguments, too */
+    while ((option = getopt (argc, argv, "t:n:")) != -1)
         if (option == 't')
             wait_ms = atof (optarg);
         else if (option == 'n')

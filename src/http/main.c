@@ -451,8 +451,8 @@ int main (int argc, char **argv)
     if (tls_load (&door->tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
         end (2, "%s", error.text);
     find_socket (&o, &conf.server);
-    conf.show_log = o.show_log || door->token || door->tls.authorities
-                    || !door->loopback; /* other users of this host have no access */
+    /* other users of this host have no access */
+    conf.show_log = o.show_log || door->token || door->tls.authorities || !door->loopback;
     int signals = block_signals ();
     idt_t *h = idt_open_ex (o.uri, &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, &error);
     if (!h)

@@ -268,8 +268,8 @@ static void on_start (struct world *w, uint32_t rank)
 
     for (uint32_t i = 1; i <= w->nlives; i++)
         lives += w->life[i]->alive && w->life[i]->rank == rank;
-    if (rank == 0
-        && root_lives (w)) /* the first root has locked the file, so a second root does not start (ONE_ROOT) */
+    /* the first root has locked the file, so a second root does not start (ONE_ROOT) */
+    if (rank == 0 && root_lives (w))
         return;
     if (w->healing ? w->current[rank] != 0 : lives >= 3)
         return;
@@ -341,8 +341,8 @@ static void heal (struct world *w)
     for (uint32_t rank = 0; rank < w->nranks; rank++)
         if (w->current[rank] == 0)
             on_start (w, rank);
-    run_until (w, w->t + (600 + w->timeout_ms + 5 * w->lease_ms) * MS,
-               UINT64_MAX); /* the slowest commit takes 500 ms */
+    /* the slowest commit takes 500 ms */
+    run_until (w, w->t + (600 + w->timeout_ms + 5 * w->lease_ms) * MS, UINT64_MAX);
 }
 
 /* Whether a lease is much longer than the round trip to the root. If it is not, ranks lose their leases and get new

@@ -167,9 +167,8 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
 static bool holds_ids (const Py_buffer *view)
 {
     const char *format = view->format ? view->format : "B";
-    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-                            ? '<'
-                            : '>'; /* buffers of ctypes have the byte order in the format */
+    /* buffers of ctypes have the byte order in the format */
+    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
 
     if (*format == '@' || *format == '=' || *format == native)
         format++;
@@ -339,10 +338,9 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     connection_unlock (c);
+    /* 0: connecting must not wait */
     const struct idt_open_options options = { .flags = reconnect ? IDT_O_RECONNECT : 0,
-                                              .timeout_ms = timeout_s == 0
-                                                                ? 1e-3
-                                                                : timeout_s * 1e3, /* 0: connecting must not wait */
+                                              .timeout_ms = timeout_s == 0 ? 1e-3 : timeout_s * 1e3,
                                               .interrupt = ask_python,
                                               .arg = c };
     idt_t *h = idt_open_ex (uri, &options, &error);

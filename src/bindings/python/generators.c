@@ -403,8 +403,8 @@ static PyObject *fluid_reserve (PyObject *self, PyObject *args, PyObject *kwargs
     int got = fluid_gen_reserve (gen, now_ms, n, &first);
     if (got < 0)
         return raise_errno (errno, fluid_error (errno));
-    PyObject *from = PyLong_FromUnsignedLongLong (first),
-             *count = PyLong_FromLong (got); /* the end of the range may be 2^64 */
+    /* the end of the range may be 2^64 */
+    PyObject *from = PyLong_FromUnsignedLongLong (first), *count = PyLong_FromLong (got);
     PyObject *to = from && count ? PyNumber_Add (from, count) : NULL;
     PyObject *ids = to ? PyObject_CallFunctionObjArgs ((PyObject *)&PyRange_Type, from, to, NULL) : NULL;
     Py_XDECREF (from);

@@ -153,8 +153,8 @@ static void list_ranks (struct plan *p)
         p->first[i + 1] += p->first[i];
     for (uint32_t rank = 0; rank < p->size; rank++)
         p->ranks[p->first[p->process[rank]]++] = rank;
-    memmove (p->first + 1, p->first,
-             p->processes * sizeof (p->first[0])); /* list_ranks has advanced each entry to the end of its process */
+    /* list_ranks has advanced each entry to the end of its process */
+    memmove (p->first + 1, p->first, p->processes * sizeof (p->first[0]));
     p->first[0] = 0;
 }
 

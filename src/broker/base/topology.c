@@ -393,9 +393,9 @@ static int read_uri (struct topo *t, const char *uri, idt_error_t *errp)
     idt_error_t err = { "unknown: use kary:K (as in kary:32), mincrit, mincrit:K, binomial or custom:FILE" };
 
     errno = EINVAL;
+    /* limits the URI, so that a long path does not cut off the reason */
     if (!(t->kind = find_kind (uri)) || t->kind->read (t, colon ? colon + 1 : NULL, &err) < 0)
-        return errprintf (errp, "topology '%.80s': %s", uri,
-                          err.text); /* limits the URI, so that a long path does not cut off the reason */
+        return errprintf (errp, "topology '%.80s': %s", uri, err.text);
     return 0;
 }
 

@@ -377,8 +377,8 @@ static void copy_store (const struct cmd *cmd, const struct look *l, const char 
 
 static void write_text (const struct cmd *cmd, const struct look *l, const char *to_dir)
 {
-    struct statefile listed =
-        l->state; /* the copy lists the horizon's store, too, so that no broker starts without it */
+    /* the copy lists the horizon's store, too, so that no broker starts without it */
+    struct statefile listed = l->state;
     json_t *all = json_new (l);
     char *text = json_dumps (all, JSON_INDENT (2)), line[STATE_TEXT_MAX];
     idt_error_t error;

@@ -89,9 +89,8 @@ struct top_model_row *top_model_add (struct top_model *b, uint32_t rank, uint32_
     }
     if (!row && !(row = insert (b, rank)))
         return NULL;
-    row->parent = rank == b->root
-                      ? rank
-                      : parent; /* the root is its own parent, so a cycle of parents through the root ends there */
+    /* the root is its own parent, so a cycle of parents through the root ends there */
+    row->parent = rank == b->root ? rank : parent;
     row->depth = depth;
     row->round = b->round;
     snprintf (row->status, sizeof (row->status), "%s", status);

@@ -265,8 +265,8 @@ static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
 {
     struct idcluster k;
 
-    if (!idspace_find_final (&c->space, final, &k)
-        || k.session != 0) { /* an id that another session has reserved is accepted below the limit */
+    /* an id that another session has reserved is accepted below the limit */
+    if (!idspace_find_final (&c->space, final, &k) || k.session != 0) {
         if (final >= finalized_limit (&c->space))
             return errset (IDCOMP_EUNKNOWN_OP_ID);
         *id = final;

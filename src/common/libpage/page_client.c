@@ -302,8 +302,8 @@ static int wait_for (uint64_t ms, int64_t offset_us, struct moment *m)
 
     if (at_us > m->now_us + IDT_PAGE_WAIT_MS * 1000)
         return errset (EAGAIN);
-    clock_nanosleep (CLOCK_BOOTTIME, TIMER_ABSTIME, &ts,
-                     NULL); /* a signal may end the sleep early, so the caller checks the time */
+    /* a signal may end the sleep early, so the caller checks the time */
+    clock_nanosleep (CLOCK_BOOTTIME, TIMER_ABSTIME, &ts, NULL);
     m->now_us = clock_us (CLOCK_BOOTTIME);
     return 0;
 }

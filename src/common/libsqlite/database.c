@@ -408,9 +408,9 @@ static int list_it (struct database *d, idt_error_t *errp)
 {
     if (!d->instance[0])
         return 0;
+    /* the answer 0 means not busy */
     if (!d->kind->journal
-        && (database_expect (d, "wal_checkpoint (TRUNCATE)", "0", errp) < 0
-            || check_place (d, errp) < 0)) /* the answer 0 means not busy */
+        && (database_expect (d, "wal_checkpoint (TRUNCATE)", "0", errp) < 0 || check_place (d, errp) < 0))
         return -1;
     if (state_add_store (d->dir, d->kind->name, errp) < 0)
         return -1;

@@ -91,8 +91,8 @@ static inline size_t lex64_decode (const char *text, size_t len, char zero, uint
 /* The reverse of lex64_split. */
 static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lower)
 {
-    lex64_halves x = (lex64_halves)
-        values; /* of two neighbours of 6, then 12, then 24 bits, the first goes above the second */
+    /* of two neighbours of 6, then 12, then 24 bits, the first goes above the second */
+    lex64_halves x = (lex64_halves)values;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     x = (x << 6 & UINT64_C (0x0fc00fc00fc00fc0)) | (x >> 8 & UINT64_C (0x003f003f003f003f));

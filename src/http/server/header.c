@@ -374,10 +374,9 @@ static int match (struct slice range, const char *offered, int *q)
         if (!value.s && name.len > 0)
             return -1;
         value = trim_blanks (value);
+        /* behind the weight are only extensions */
         if (slice_is_text (name, "q"))
-            return (*q = read_weight (value)) < 0
-                       ? -1
-                       : specific * MOST_PARAMETERS + count; /* behind the weight are only extensions */
+            return (*q = read_weight (value)) < 0 ? -1 : specific * MOST_PARAMETERS + count;
         if (differs (parameters, name, value))
             return -1;
         count += name.len > 0 && count < MOST_PARAMETERS - 1;

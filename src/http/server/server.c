@@ -93,9 +93,9 @@ static void add_headers (const struct exchange *x, struct MHD_Response *r)
 {
     MHD_add_response_header (r, "Content-Type", x->type);
     MHD_add_response_header (r, "Cache-Control", cache_control (x));
+    /* without this, nginx would wait until a buffer is full */
     if (x->streams)
-        MHD_add_response_header (r, "X-Accel-Buffering",
-                                 "no"); /* without this, nginx would wait until a buffer is full */
+        MHD_add_response_header (r, "X-Accel-Buffering", "no");
     MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
     if (x->resource) {
         MHD_add_response_header (r, "ETag", x->resource->etag);

@@ -35,8 +35,8 @@ struct flake {
     struct time_loan loan;
     struct naming naming;
     struct registry registry; /* used at rank 0 */
-    uint64_t
-        claims_until_us; /* rank 0: until then a rank may repeat a claim that could not be granted; 0: no rank waits */
+    /* rank 0: until then a rank may repeat a claim that could not be granted; 0: no rank waits */
+    uint64_t claims_until_us;
     struct series sno, own, given;
     struct requests requests;
     uint64_t deadline_us;                        /* the requests have their own deadline, requests.wake_us */

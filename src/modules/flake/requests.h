@@ -60,8 +60,8 @@ struct requests {
     uint32_t nup;       /* number of batches */
     uint32_t nshares;   /* number of requests in them */
     uint64_t expire_us; /* the earliest time at which a deadline may be over */
-    uint64_t
-        wake_us; /* when the owner must handle the requests again; the owner may reset it to UINT64_MAX before that */
+    /* when the owner must handle the requests again; the owner may reset it to UINT64_MAX before that */
+    uint64_t wake_us;
     uint32_t tag;
 };
 

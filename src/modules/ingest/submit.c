@@ -50,8 +50,8 @@ struct job_check {
     uint8_t key_size;
     char *spec; /* malloced */
     size_t spec_size;
-    struct quota
-        *quota; /* in which the submission holds a place; NULL: it holds none, or the entry took the place over */
+    /* in which the submission holds a place; NULL: it holds none, or the entry took the place over */
+    struct quota *quota;
 };
 
 struct checker {

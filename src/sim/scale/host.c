@@ -363,8 +363,8 @@ void scale_link_send (struct scale_rank *from, const struct scale_message *msg)
     m->link = child->link;
     rank_spend (from, message_cost_us (s, m, s->config.costs.send_us));
     count (s, child, m);
-    if (scale_link_is_inside (
-            s, m->from, m->to)) /* the link is a queue in memory, which is read when the process has no other work */
+    /* the link is a queue in memory, which is read when the process has no other work */
+    if (scale_link_is_inside (s, m->from, m->to))
         queue_push (&s->queue,
                     (struct scale_event){ .t_ns = from->busy_ns, .type = EV_MESSAGE, .rank = m->to, .with.p = m });
     else
