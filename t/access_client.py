@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# access_client.py - test the rules of doc/design/access.md as the user who runs it; the first argument names the kind
-# of user
+# access_client.py - test the rules of doc/design/access.md as the user who runs this program. The first argument says
+# what kind of user this is
 #
 #     access_client.py owner|group|guest|stranger
 #         complete|requests|commands|asking|attempts|events|identity|liar|jobs|ration|documents|ticker RANK...
@@ -25,7 +25,7 @@ from flux_client import ANY, PATIENCE, PRIVATE, REQUEST, STREAMING, EVENT, Clien
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 COLUMNS = {"owner": 0, "group": 1, "guest": 2, "stranger": 3}
-LAST = {"shutdown.start", "idtree shutdown"}  # end the instance: the owner does that by itself
+LAST = {"shutdown.start", "idtree shutdown"}  # they end the instance, so the owner tests them separately
 
 
 def table(heading):
@@ -73,7 +73,7 @@ def complete(column, ranks):
     without = {c for c in there if not any(t.startswith(c.strip() + " ") for t in tried)}
     check(len(there) > 40 and not without, "each command has a row:", sorted(without))
     rows = {row[0].replace("NAME.", "") for row in table("Requests")}
-    every = {row for row in rows if "." not in row}  # what every service may serve has its row as NAME.METHOD
+    every = {row for row in rows if "." not in row}  # requests that any service may serve have rows NAME.METHOD
     served = {topic for topic in handlers() if topic in rows or topic.partition(".")[2] not in every}
     check(rows == served, "each request has a row, and a handler:", sorted(rows ^ served))
     with open(os.path.join(HERE, "..", "doc", "man", "idtree.1"), encoding="utf-8") as f:
@@ -88,7 +88,7 @@ def complete(column, ranks):
 
 
 def is_refused(c, topic, nodeid):
-    """True if a request is answered with EPERM before the next request to the same service is answered."""
+    """Return True if a request is answered with EPERM before the next request to the same service is answered."""
     flags = STREAMING if topic in ("overlay.health", "ingest.watch", "log.dmesg") else 0
     tag = c.request(topic, {}, nodeid, flags)
     after = c.request(topic.split(".")[0] + ".no-such-method", {}, nodeid)
@@ -104,7 +104,7 @@ def is_refused(c, topic, nodeid):
 
 
 def hears(path, topic):
-    """All bytes that a client receives after it has connected and sent a request."""
+    """Return all bytes that a client receives after it has connected and sent a request."""
     got = b""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.settimeout(PATIENCE)
@@ -122,7 +122,7 @@ def hears(path, topic):
 
 
 def strangers_requests(ranks):
-    """Whatever request a stranger sends to whatever socket, the only answer is EPERM."""
+    """A stranger gets only EPERM, to any request on any socket."""
     folder = os.path.dirname(os.environ["FLUX_URI"].replace("local://", ""))
     for topic, _ in table("Requests"):
         for name in "local", *("local-%d" % rank for rank in ranks):
@@ -147,14 +147,14 @@ def requests(column, ranks):
                     check(refused != allowed, "the table is right for", topic, "at", rank, "to", nodeid, refused)
 
 
-WITHOUT = {"idtree reload": "started without --config"}  # to whom it is allowed is told so: there is no file to read
-STATUS = {"idtree health": 2}  # of those that tell something else by 1
+WITHOUT = {"idtree reload": "started without --config"}  # the text for users who may reload: there is no file
+STATUS = {"idtree health": 2}  # exit status after an error, if 1 has another meaning
 REFUSED = ["is for the owner", "is for the owner", "is for the owner", "the broker there serves another user"]
 LAUNCHER = "only the owner of the instance may ask its launcher"
 
 
 def commands(column, ranks):
-    """Try the commands that ask a broker at each rank, and all other commands once."""
+    """Try the commands that send requests to a broker at each rank, and all other commands once."""
     for rank in ranks:
         each_command(column, rank, rank == ranks[0])
 
@@ -182,7 +182,7 @@ class Door:
             s.close()
 
 
-TRIES = 20  # as a rule the launcher is gone in one of two before it is asked
+TRIES = 20  # usually the launcher ends before the request in one of two tries
 
 
 def attempts(column, ranks):
@@ -211,7 +211,7 @@ def is_allowed(command, says, column):
 
 
 def each_command(column, rank, alone):
-    """Try all commands at a rank; with alone also those that a stranger may run without a broker."""
+    """Try all commands at a rank. If alone is set, also try those that a stranger may run without a broker."""
     with tempfile.TemporaryDirectory() as folder:
         own = own_words(rank, folder)
         for command, says in table("Commands"):
@@ -259,7 +259,7 @@ def publish(c, topic, flags=0):
 
 
 def topics_until(c, wanted):
-    """The topics of events that arrive until all wanted ones have arrived."""
+    """Return the topics of the events that arrive until all wanted ones have arrived."""
     got = []
     while not wanted <= set(got):
         m = c.recv()
@@ -306,13 +306,13 @@ def documents(column, ranks):
 
 
 def closed(c, name, nodeid):
-    """End the session of a rank under each name that the rank may know."""
+    """End the session of a rank in the document, by each name that the rank may know for the document."""
     for n in name, name + ".b":
         c.rpc("compressor.close", {"document": n, "discard": True}, nodeid=nodeid)
     return all(c.rpc("compressor.stats", {"document": n}, nodeid=nodeid).aux1 == errno.ENOENT for n in (name, name + ".b"))
 
 
-ROLES = {0: 1, 1: 2 | 0x200, 2: 2}  # OWNER; USER and GROUP; USER
+ROLES = {0: 1, 1: 2 | 0x200, 2: 2}  # the keys stand for: the owner; a user of the group; any other user
 LOCAL = 4
 
 
@@ -327,7 +327,7 @@ def identity(column, ranks):
 
 
 def liar(column, ranks):
-    """A message carries the identity of its real sender, whatever it claims and wherever it is sent."""
+    """A message has the identity of its real sender, whatever the message claims and whichever socket it is sent to."""
     for rank in ranks:
         with Client(rank) as c:
             for userid in 64001, 0, 64002, 0xFFFFFFFF:
@@ -346,7 +346,7 @@ def submit(c, **more):
 
 
 def jobs(column, numbers):
-    """The first two numbers are ranks, the others are jobs of another user. Prints a job of this user."""
+    """Take two ranks, and jobs of another user, as numbers. Print a job of this user."""
     uid = os.getuid()
     for rank in numbers[:2]:
         with Client(rank) as c:
@@ -367,7 +367,7 @@ def jobs(column, numbers):
 
 
 def ration(column, ranks):
-    """The limits of ids per request and per second; a refused user gets the time to try again."""
+    """Test the limits of ids per request and per second. A refused user is told when to try again."""
     for topic in "fluid.generate", "flax.generate", "sno.generate":
         for rank in ranks:
             with Client(rank) as c:

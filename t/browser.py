@@ -24,7 +24,7 @@ VIRTUAL = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "H
 
 
 def program():
-    """The path of the browser, or None."""
+    """Return the path of the browser, or None."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
@@ -54,7 +54,7 @@ class Browser:
     session = None
 
     def meanwhile(self):
-        """A test may override this with work to repeat while it waits."""
+        """Called repeatedly while a test waits. A test may override this with its own work."""
 
     def __enter__(self):
         return self
@@ -104,20 +104,20 @@ class Browser:
     # --- functions for tests
 
     def open(self, url, script=None):
-        """Go to a URL; 'script' runs before the scripts of the page."""
+        """Go to a URL. 'script' runs in the page before the scripts of the page."""
         if script:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
         self.call("Page.navigate", url=url)
 
     def js(self, expression):
-        """The value of an expression, awaited if it is a promise."""
+        """Return the value of an expression. If the value is a promise, wait for it."""
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", expression))
         return answer["result"].get("value")
 
     def wait(self, what, expression):
-        """Wait until the expression is true in the page. Exceptions before that are ignored."""
+        """Wait until the expression is true in the page. Until then exceptions are ignored."""
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             self.meanwhile()
@@ -140,7 +140,7 @@ class Browser:
             {"name": "prefers-" + name.replace("_", "-"), "value": value} for name, value in features.items()])
 
     def read(self):
-        """The page as a screen reader gets it: lines of role, name and states."""
+        """Return the page as a screen reader gets it: lines with role, name and states."""
         lines = []
         for node in self.call("Accessibility.getFullAXTree")["nodes"]:
             if node.get("ignored"):
@@ -156,5 +156,5 @@ class Browser:
 
 
 def clean_environment():
-    """The environment without the libraries that sanitizers preload into our programs."""
+    """Return the environment without the libraries that sanitizers preload into our programs."""
     return {key: value for key, value in os.environ.items() if not re.match(r"LD_PRELOAD|[A-Z]SAN_OPTIONS", key)}

@@ -4,13 +4,13 @@
 #
 # chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v] - faults in a configured instance
 #
-# HOSTS hosts (7) with one broker each, and two spare hosts, for DURATION (1m; 90s, 10m, 2h), or STEPS of half a
-# second or more. Brokers are killed, terminated, stopped, and cut off from the network. Hosts are replaced by spare
-# ones; the replaced host is dead, or still runs behind an unplugged cable. If the host of rank 0 is replaced, its
-# disk moves to the spare host. Sometimes all brokers are killed together. A broker that has ended is started again,
-# as the manager of its unit would do. Clients on each host request ids continuously. The exit status is 0 if and only
-# if all brokers are back, no broker ended by itself, and t/idload found no duplicate id, exactly one answer to each
-# request, and increasing ids on each connection. The seed determines which fault occurs in which step.
+# Runs HOSTS hosts (7) with one broker each, and two spare hosts, for DURATION (1m; such as 90s, 10m, 2h), or for STEPS
+# steps of half a second or more. Brokers are killed, terminated, stopped, and cut off from the network. Hosts are
+# replaced by spare ones; the replaced host is dead, or still runs behind an unplugged cable. If the host of rank 0 is
+# replaced, its disk moves to the spare host. Sometimes all brokers are killed together. A broker that has ended is
+# started again, as the manager of its unit would do. Clients on each host request ids continuously. The exit status is
+# 0 if and only if all brokers are back, no broker ended by itself, and t/idload found no duplicate id, exactly one
+# answer to each request, and increasing ids on each connection. The seed determines which fault occurs in which step.
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"
@@ -39,12 +39,12 @@ exec 3>&2
 T=$(mktemp -d "${TMPDIR:-/tmp}/idtree-cluster.XXXXXX") && cd "$T" || exit 1
 trap hosts_end EXIT
 trap 'exit 130' INT TERM
-exec 2>complaints # bash tells of each broker that is killed
+exec 2>complaints # bash reports each broker that is killed
 
 step=0 bad=0
-declare -A faults=() undo=() due=() # by kind; by host: what ends its fault, and in which step
+declare -A faults=() undo=() due=() # faults of each kind; for each host: the function that ends its fault, and its step
 RANDOM=$seed
-pick() { picked=$((RANDOM % $1)); } # never in a subshell, which would draw numbers of its own
+pick() { picked=$((RANDOM % $1)); } # must not run in a subshell, where RANDOM is another sequence
 tell() { [ -z "$verbose" ] || echo "step $step: $*"; }
 wrong() {
     echo "chaos-cluster: step $step: $*" >&3
@@ -58,7 +58,7 @@ hold() { # host, function
     undo[$1]=$2 due[$1]=$((step + 1 + picked))
 }
 fault_kill() { kill_host "$1" && hold "$1" start; }
-fault_end() { # in order
+fault_end() { # end the broker in order
     kill "$(pid "$1")" && wait_until "the broker of host $1 ends" is_gone "$(pid "$1")" && status_is "$1" 0 && hold "$1" start
 }
 fault_stop() { kill -STOP "$(pid "$1")" && hold "$1" continue_host; }
@@ -73,7 +73,7 @@ find_spare() {
     done
     return 1
 }
-# Name the spare host in the line of a rank, in the files of all hosts except those that are unreachable.
+# Replace the host of a rank by the spare host, in the files of all hosts except an unreachable one.
 take_over() { # rank, unreachable host, if any
     echo "$spare" >"$T/rank.$1"
     for h in $(all_hosts); do
@@ -106,7 +106,7 @@ fault_all() {
 
 # --- steps ---------------------------------------------------------------------------------------------
 
-start_all() { # in any order
+start_all() { # in random order
     local n=$N h
     hosts_of_ranks
     while [ $n -gt 0 ]; do
@@ -125,13 +125,13 @@ end_fault() { # host
 }
 heal() { while [ ${#undo[@]} -gt 0 ]; do for h in "${!undo[@]}"; do end_fault "$h"; done; done; }
 
-status_is() { # host, status of its broker, which is gone
+status_is() { # host, expected status of its broker, which has ended
     local status=0
     wait "$(pid "$1")" || status=$?
     rm "$T/pid.$1"
     [ $status = "$2" ] || { tail -n 5 "$T/err.$1" >&3; wrong "the broker of host $1 ended with status $status, and not $2"; }
 }
-# A broker that ended without a fault is started again, as the manager of its unit would do, but counts as an error.
+# If a broker has ended without a fault, start it again, as the manager of its unit would do, and count an error.
 look() {
     hosts_of_ranks
     for h in "${running[@]}"; do
@@ -153,7 +153,7 @@ fault() {
     "fault_$kind" "$host" "$rank"
     case $? in
     0) faults[$kind]=$((${faults[$kind]-0} + 1)) ;;
-    2) ;; # not now
+    2) ;; # the fault is not possible now
     *) wrong "$kind of host $host, rank $rank, failed" ;;
     esac
 }
@@ -161,7 +161,7 @@ one_step() {
     step=$((step + 1))
     for h in "${!due[@]}"; do [ "${due[$h]}" -gt $step ] || end_fault "$h"; done
     pick 10
-    sleep "0.$picked" # how long what was done lasts: nothing waits for it
+    sleep "0.$picked" # a random time in which the last faults have their effect
     look
     fault
 }

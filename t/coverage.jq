@@ -1,4 +1,4 @@
-# Which lines and branches of each folder the tests went through, from gcovr's summary: a table, a folder a line.
+# Print a table from gcovr's summary: for each folder, how many of its lines and branches the tests have executed.
 def share($part; $whole): if $whole == 0 then "-" else "\(1000 * $part / $whole | floor / 10) %" end;
 def row($name):
     "| `\($name)` | \(share(map(.line_covered) | add; map(.line_total) | add))"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""ending_broker.py SOCKET PATH TEXT order|crash: serve the broker at SOCKET at PATH, and end when a client sends TEXT
+"""ending_broker.py SOCKET PATH TEXT order|crash: pass bytes from PATH to the broker at SOCKET; end when TEXT is sent
 
 A broker that ends in order removes its socket before it closes connections; after a crash the socket remains.
 """

@@ -8,7 +8,7 @@
 
 flux_module=$IDTREE_BUILDDIR/src/flux/.libs/idtree-flux.so
 flux_topology=-Stbon.topo=kary:2
-flux_dir= # of an instance whose brokers can be run again
+flux_dir= # the folder of an instance whose brokers can be run again
 
 # Print why the tests cannot run; print nothing if they can.
 flux_lacks() {
@@ -33,13 +33,14 @@ flux_run() { # option of flux start...
     flux_uri_prefix=${flux_uri_zero%0}
 }
 
-# An instance as users start it.
+# Start an instance as users do.
 flux_begin() { # option of flux start...
     flux_run "$@"
 }
 
-# An instance whose brokers can be killed and run again: they find each other by a configuration. It has no rc scripts.
-# Its statedir is the folder 'state', which outlives it, as the addresses do until flux_end.
+# Start an instance whose brokers can be killed and run again, because they find each other by a configuration. It has
+# no rc scripts. Its statedir is the folder 'state', which remains when the instance ends. The addresses of its brokers
+# remain until flux_end.
 flux_begin_restartable() {
     test -n "$flux_dir" || flux_dir=$(mktemp -d) || return 1
     mkdir -p state flux-conf &&
@@ -118,8 +119,8 @@ flux_load_end() {
     return $flux_rc
 }
 
-# One round of faults, with the arguments that the module has: a leaf and an inner rank are killed, and a leaf is cut
-# off. The child of a rank that was killed ends when that rank is back; a leaf that was cut off ends, too.
+# Make one round of faults; the arguments are those of the module. A leaf and an inner rank are killed, and a leaf is
+# cut off. If a rank was killed, its child ends when the rank runs again. A leaf that was cut off ends, too.
 flux_round() { # argument of the module...
     flux_kill 3 && flux_again 3 "$@" && flux_served 3 &&
     flux_kill 1 && flux_start run '{"rank":1}' && flux_start wait '{"rank":3}' &&

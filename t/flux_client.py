@@ -4,12 +4,13 @@
 #
 # flux_client.py - a client that speaks Flux's protocol as Flux's own clients do, and shares no code with idtree
 #
-#   flux_client.py --list      names of the checks, one a line, each with a sentence; all but "stop", which must be the last
-#   flux_client.py NAME...     run them against the instance at FLUX_URI (of 7 brokers, kary:2); exit status 0: all hold
+#   flux_client.py --list      print a line for each check, with its name and a sentence; "stop" must be run as the last
+#   flux_client.py NAME...     run checks against the instance at FLUX_URI (of 7 brokers, kary:2); exit status 0: all
+#                              have passed
 #
-# It encodes and decodes messages only with struct and json, according to the protocol (Flux RFC 3 and 6; frames as
-# deployed brokers use them: a length in host byte order after the magic, no NUL after topics). Therefore it finds
-# mistakes that libidtree and the broker have in common.
+# It encodes and decodes messages only with struct and json, as the protocol says (Flux RFC 3 and 6; frames are those of
+# deployed brokers: a length in host byte order after the magic, no NUL after topics). So it also finds mistakes that
+# libidtree and the broker have in common.
 import base64
 import errno
 import json
@@ -29,9 +30,9 @@ TOPIC, PAYLOAD, NORESPONSE, ROUTE, UPSTREAM, PRIVATE, STREAMING = 1, 2, 4, 8, 0x
 ANY = UNKNOWN = 0xFFFFFFFF
 OWNER, USER, LOCAL, BROKER = 1, 2, 4, 0x100
 HEADER = struct.Struct(">BBBBIIII")
-FRAME = struct.Struct("=I")  # the magic, in the order of the host
+FRAME = struct.Struct("=I")  # the magic, in the byte order of this host
 SIZE = 7
-PATIENCE = int(os.environ.get("PATIENCE", 60))  # seconds until a broker that says nothing is a failure
+PATIENCE = int(os.environ.get("PATIENCE", 60))  # seconds after which a silent broker counts as a failure
 
 
 class Failure(Exception):
@@ -407,7 +408,7 @@ def check_events():
         with Client(6) as later:
             later.ask("event.subscribe", {"topic": "a.end"})
             publish(pub, "a.end")
-            later.recv()  # so rank 6 has seen all
+            later.recv()  # rank 6 has handled all lines when it answers
         check(sub.fence() == [], "nothing more after unsubscribing")
 
 
@@ -729,7 +730,7 @@ def check_garbage():
                 c.sock.sendall(data)
                 check(select.select([c.sock], [], [], PATIENCE)[0] and c.sock.recv(1) == b"", "the connection ends")
         with Client(4) as c:
-            c.sock.sendall(frame[:-5])  # and is gone, in the middle
+            c.sock.sendall(frame[:-5])  # the client disconnects in the middle of a frame
         witness.ask("broker.ping", {}, nodeid=4)
 
 
@@ -829,7 +830,7 @@ def check_between_brokers():
     for rank in 0, 1, 3, 6:
         with Client(rank) as c:
             for row, payload in BETWEEN_BROKERS:
-                topic = row if "." in row else "fluid." + row  # each module has it
+                topic = row if "." in row else "fluid." + row  # each module serves this method
                 for roles in WORDS:
                     for to in range(SIZE):
                         c.refuse(errno.EPERM, topic, payload, nodeid=to, roles=roles, text=topic + " is a request between")

@@ -4,11 +4,11 @@
 #
 # flux_live.py - run the recorded commands of a stock Flux client unchanged, and compare their output
 #
-#   flux_live.py VECTORS       one line a command, "ok" or "not ok"; exit status 0: all are as recorded
+#   flux_live.py VECTORS       print "ok" or "not ok" for each command; exit status 0: all are as recorded
 #
-# flux-client.json holds commands with their exit status and their output against flux-core. Here the installed flux
-# command runs them against the broker at FLUX_URI (one of 3). The output must be the same except for the parts that
-# differ from run to run (plain ()), and from broker to broker (OTHERWISE, SENTENCES).
+# flux-client.json has commands, with the exit status and output that they had with flux-core. Here the installed flux
+# command runs them with the broker at FLUX_URI (one of 3). The output must be the same, except for parts that differ in
+# each run (plain ()), and parts that differ between the brokers (OTHERWISE, SENTENCES).
 import json
 import os
 import re
@@ -17,12 +17,12 @@ import subprocess
 import sys
 import time
 
-PATIENCE = int(os.environ.get("WAIT_S", 300))  # seconds until a command that does not end is a failure
-STRANGE, OURS = "heartbeat", "fluid"  # the recording talks to a module that idtree does not have
+PATIENCE = int(os.environ.get("WAIT_S", 300))  # seconds after which a command that has not ended counts as a failure
+STRANGE, OURS = "heartbeat", "fluid"  # the recorded commands use a module that idtree does not have
 
 
 def plain(text):
-    """A text with placeholders for times, event numbers, routes, users and hosts."""
+    """Return a text with placeholders instead of times, event numbers, routes, users and hosts."""
     for pattern, word in (
         (re.escape(socket.gethostname()), "vm"),
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "DATE"),
@@ -41,7 +41,7 @@ def is_number(text):
 
 
 def has_asked(text):
-    """The list has the attributes that clients ask for (protocol.md, section 4)."""
+    """Whether the list has the attributes that clients request (protocol.md, section 4)."""
     return {"hostlist", "instance-level", "rank", "size", "security.owner", "tbon.topo"} <= set(text.split())
 
 
@@ -56,7 +56,7 @@ def is_counters(text):
 
 
 def has_line(text):
-    """The log has the line; it may also have lines of brokers."""
+    """Whether the log has the line. It may also have lines of brokers."""
     return any(line.endswith("logger.notice[0]: hello") for line in text.splitlines())
 
 
@@ -64,7 +64,7 @@ def names_versions(text):
     return [line.split(":")[0] for line in text.splitlines()][:4] == ["commands", "libflux-core", "broker", "FLUX_URI"]
 
 
-# Output that differs between the two brokers: only its form is checked.
+# Only the form of this output is checked, because it differs between the two brokers.
 OTHERWISE = {
     "dmesg": has_line,
     "getattr log-stderr-level": is_number,
@@ -75,7 +75,7 @@ OTHERWISE = {
     "version": names_versions,
 }
 
-# Errors for which idtree has its own messages; Flux prints the text of the errno, or less.
+# Errors for which idtree has messages of its own. Flux prints the text of the errno, or less.
 SENTENCES = {
     "module load nosuch": "flux-module: load nosuch: module not found in search path: there is no nosuch.so in ",
     "module load " + OURS: "flux-module: load %s: a module %s is loaded already: " % (OURS, OURS),

@@ -4,9 +4,9 @@
 # hosts.sh - hosts for a configured instance: network namespaces on one bridge, each with a name (node0, node1, ...), an
 # address, a folder, and the command line of a unit
 #
-# A test that sources this file has sourced wait.sh, is in an empty folder $T that only its user can read, and has set N
-# (the number of ranks) and SPARES (the number of additional hosts). $T/rank.RANK holds the host of a rank; $T/out.HOST
-# and $T/err.HOST hold the output of its broker.
+# Before a test sources this file, it must source wait.sh, change to an empty folder $T that only its user can read, and
+# set N (the number of ranks) and SPARES (the number of additional hosts). $T/rank.RANK contains the host of a rank.
+# $T/out.HOST and $T/err.HOST contain the output of a host's broker.
 
 bridge=idt$$
 
@@ -59,16 +59,16 @@ start() { # number of a host
 pid() { cat "$T/pid.$1"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 kill_host() { kill -9 "$(pid "$1")" && wait_until "host $1 is dead" is_gone "$(pid "$1")" && rm "$T/pid.$1"; }
-move_disk() { # of rank 0, from host, to host: the one that had it has an empty one then
+move_disk() { # from host, to host: moves the disk of rank 0; the first host gets an empty disk
     rm -rf "$T/host$2/disk" && cp -a "$T/host$1/disk" "$T/host$2/disk" && rm -r "$T/host$1/disk" && mkdir -m 700 "$T/host$1/disk"
 }
 link() { ip link set "$bridge-$1" "$2"; } # number of a host, up or down
 
 # --- the configuration file, which is the same on all hosts except for the paths of folders ---------
 
-# The hosts in the order of their ranks, as TOML.
+# Print the hosts in the order of their ranks, as TOML.
 host_list() { for r in $(all_ranks); do printf '%s"node%s"' "$(test "$r" = 0 || echo ", ")" "$(host_of "$r")"; done; }
-write_file() { # host: its own folder stands for what is at one path on real hosts
+write_file() { # host; real hosts would have the same path, here each host has a folder of its own
     list=$(host_list)
     cat >"$T/host$1/idtree.toml.new" <<END
 statedir = "$T/host$1/disk"
@@ -98,7 +98,7 @@ is_full() { test "$(idtree overlay status --uri "$(uri 0)" --json | jq -r ".over
 wait_full() { wait_until "all $N are there" is_full; }
 no_id_twice() { sort "$T/ids" | uniq -d >"$T/twice" && test ! -s "$T/twice"; }
 
-# Request ids continuously on each host that has a broker. They are made in its page.
+# Request ids continuously on each host that has a broker. The clients make them in the broker's page.
 load_start() {
     rm -f stop && mkfifo stop || return 1
     # shellcheck disable=SC2046

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_attack.py URL: clients that send garbage or too much, or read nothing, are refused or dropped; others are served"""
+"""http_attack.py URL: clients that send garbage, send too much or do not read are refused or dropped"""
 import random
 import socket
 import sys
@@ -33,7 +33,7 @@ def tell(data):
 
 
 def half_closed(request):
-    """A client that shuts down its sending side gets an answer, or its connection ends: it is not kept forever."""
+    """If a client shuts down its sending side, it gets an answer, or its connection ends. It is not kept forever."""
     s = tell(request)
     try:
         s.shutdown(socket.SHUT_WR)
@@ -44,7 +44,7 @@ def half_closed(request):
 
 
 def said_twice():
-    """A request with two lengths or two hosts is refused, and the bytes after it are not taken for a request."""
+    """If a request has two lengths or two hosts, it is refused, and the bytes after it are not taken for a request."""
     for headers in (b"Content-Length: 0\r\nContent-Length: 5", b"Content-Length: 5\r\ncontent-length: 5",
                     b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"host: elsewhere"):
         s = tell(b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n")
@@ -87,11 +87,11 @@ def main():
             data[rnd.randrange(len(data))] = rnd.randrange(256)
         open_ones.append(tell(bytes(data)))
     served()
-    idle = [connect() for _ in range(100)]  # say nothing
-    deaf = [connect() for _ in range(20)]  # take nothing
+    idle = [connect() for _ in range(100)]  # send nothing
+    deaf = [connect() for _ in range(20)]  # read no answer
     for s in deaf:
         s.sendall(b"POST /v1/ids?n=65536&to=words HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    gone = [connect() for _ in range(20)]  # do not wait for the answer
+    gone = [connect() for _ in range(20)]  # disconnect before the answer
     for s in gone:
         s.sendall(request)
         s.close()

@@ -3,7 +3,8 @@
 # Copyright idtree contributors
 """http_crowd.py URL PID N MIB: N connections are silent, send half a request, or read nothing; others are served
 
-idtree-http, process PID, uses at most MIB of memory with them. If the limit of open files is lower, fewer are used.
+idtree-http, process PID, may use at most MIB of memory with these connections. If N exceeds the limit of open files,
+fewer connections are made.
 """
 import resource
 import socket

@@ -3,8 +3,8 @@
 # Copyright idtree contributors
 """http_openapi.py URL SITE.C: the server behaves as etc/openapi.json describes
 
-Requests each path with each status that can be provoked, and checks the answer against its schema. The paths that
-site.c serves are those in the file.
+Requests each path such that each status that can be provoked occurs, and checks the answer against its schema. Also
+checks that site.c serves exactly the paths in the file.
 """
 import http.client
 import json

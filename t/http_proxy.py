@@ -3,10 +3,10 @@
 # Copyright idtree contributors
 """http_proxy.py SOCKET URL PID: a proxy at that UNIX socket forwards events as they occur
 
-URL and PID belong to the idtree-http behind the proxy. In each round that process is stopped when a reader without a
-proxy has received more events. The events that it had sent by then must still come through the proxy, and end at
-the end of an event. A proxy that holds an answer until a buffer is full would withhold the rest forever.
-The test measures no times: a busy machine delays both readers.
+URL and PID are those of the idtree-http behind the proxy. In each round, the process is stopped when a reader without a
+proxy has received further events. The events that the process had sent by then must still arrive through the proxy,
+and the last bytes must be the end of an event. A proxy that holds an answer until a buffer is full would withhold some
+of these bytes forever. The test measures no times, because a busy machine delays both readers.
 """
 import os
 import re
@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 
-PATIENCE = 50  # less than nginx has for a server that says nothing
+PATIENCE = 50  # shorter than the time that nginx waits for a silent server
 ROUNDS = 4
 
 
@@ -27,7 +27,7 @@ class Reader:
         self.socket.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     def text(self):
-        """The body without the chunk headers."""
+        """Return the body without the chunk headers."""
         rest, text = self.data.partition(b"\r\n\r\n")[2], b""
         while size := re.match(rb"([0-9a-fA-F]+)\r\n", rest):
             end = size.end() + int(size[1], 16)
@@ -58,7 +58,7 @@ def main(path, url, pid):
     for _ in range(ROUNDS):
         enough = len(direct.rates()) + 2
         direct.read_until("there are rates", lambda: len(direct.rates()) >= enough)
-        wanted = direct.rates()[-2]  # the last one may be on its way to the other reader
+        wanted = direct.rates()[-2]  # the last event may be on its way to the other reader
         os.kill(pid, signal.SIGSTOP)
         try:
             proxied.read_until(

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_rfc9112.py URL: RFC 9112 on the end of a request, row by row: a proxy and this server see the same requests
+"""http_rfc9112.py URL: checks, row by row, what RFC 9112 requires on the end of a request: this server and a proxy
+must see the same requests
 
 Each request is followed by another one on the same connection. KEPT: both are answered. LAST: the first is answered,
 and the connection ends. REFUSED: the first gets one response head with an error, and the connection ends. Bytes after
@@ -15,7 +16,7 @@ PLACE = sys.argv[1].rsplit("/", 1)[1].rsplit(":", 1)
 PATIENCE = 60
 BEHIND = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 KEPT, LAST, REFUSED = "kept", "last", "refused"
-SILENCE = 0  # libmicrohttpd ends the connection by itself, without a word
+SILENCE = 0  # libmicrohttpd ends the connection without an answer
 GET, POST, HOST = b"GET /healthz HTTP/1.1\r\n", b"POST /v1/ids HTTP/1.1\r\n", b"Host: localhost\r\n"
 END = b"\r\n"
 
@@ -29,7 +30,7 @@ def post(lines, body=b""):
 
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
-ROWS = [  # section, what it is about, the request, what becomes of it, status codes
+ROWS = [  # section of the RFC, its subject, the request, the expected result, the allowed status codes
     ("2.1", "a request", get(b""), KEPT, [200]),
     ("2.1", "a request that makes something", post(b""), KEPT, [200]),
     ("2.2", "an empty line before the request", END + get(b""), KEPT, [200]),
@@ -189,7 +190,7 @@ def is_right(heads, becomes, codes):
 
 
 def long_header():
-    """A header that arrives in pieces and fills the memory of a connection is parsed in place, like a short one."""
+    """If a header arrives in pieces and fills a connection's memory, it is parsed in place, like a short header."""
     sent = get(b"".join(b"X-%d: %s\r\n" % (i, b"x" * 500) for i in range(16))) + BEHIND
     for size in (1, 7, 700, len(sent)):
         heads = exchange([sent[i:i + size] for i in range(0, len(sent), size)])

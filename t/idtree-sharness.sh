@@ -26,7 +26,7 @@ export IDTREE_SRCDIR IDTREE_BUILDDIR
 case :$PATH: in
 *:"$IDTREE_BUILDDIR/src/cmd":*) ;;
 *)
-    PATH=$IDTREE_BUILDDIR/src/cmd/.libs:$IDTREE_BUILDDIR/src/cmd:$IDTREE_BUILDDIR/t/bin:$PATH # bin: python3
+    PATH=$IDTREE_BUILDDIR/src/cmd/.libs:$IDTREE_BUILDDIR/src/cmd:$IDTREE_BUILDDIR/t/bin:$PATH # bin has python3
     LD_LIBRARY_PATH=$IDTREE_BUILDDIR/src/common/libidtree/.libs:$IDTREE_BUILDDIR/src/common/libpage/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
     ;;
@@ -34,7 +34,7 @@ esac
 
 SHARNESS_TEST_SRCDIR=/usr/share/sharness
 SHARNESS_TEST_DIRECTORY=$IDTREE_BUILDDIR/t
-HARNESS_ACTIVE=1 # keep no files of results
+HARNESS_ACTIVE=1 # makes sharness write no files of results
 export PATH SHARNESS_TEST_SRCDIR SHARNESS_TEST_DIRECTORY HARNESS_ACTIVE
 if ! test -f $SHARNESS_TEST_SRCDIR/sharness.sh; then
     echo "1..0 # SKIP sharness is not installed"
@@ -58,7 +58,7 @@ cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 
 # The output of a test is kept until the script ends, and its last lines are shown if the test fails. The file has no
 # name, so that it disappears even if this script is killed.
-# shellcheck disable=SC2154 # of sharness: verbose, test_count, immediate
+# shellcheck disable=SC2154 # sharness sets verbose, test_count, immediate
 if test "$verbose" != t; then
     test_output=$(mktemp "$SHARNESS_TEST_DIRECTORY/output.XXXXXX") && exec 3>>"$test_output" 4>&3 && rm -f "$test_output" || exit 1
 fi
@@ -115,7 +115,8 @@ test_under_idtree() { # N, option...
 }
 
 # Run a command in the background. test_all_gone then waits until the command and all processes that it started have
-# ended. They must keep the inherited write end of a fifo open. The pid of the command is in $test_pid.
+# ended, which it notices because they all have the write end of a fifo open, and must not close it. The pid of the
+# command is in $test_pid.
 test_launch() { # command...
     rm -f gone
     mkfifo gone && exec 8<>gone || return 1

@@ -4,8 +4,8 @@
 #
 # ingest_client.py - clients of job ingest that send invalid requests, with messages that they build themselves
 #
-#   ingest_client.py NAME...   run these checks (functions of that name below) against the instance at FLUX_URI;
-#                              exit status 0: all hold
+#   ingest_client.py NAME...   run checks (the functions below with these names) against the instance at FLUX_URI;
+#                              exit status 0: all have passed
 import base64
 import errno
 import json
@@ -82,7 +82,7 @@ def foreign():
 
 
 def long():
-    """A request larger than any jobspec needs is refused unparsed; a waiting request keeps only its job."""
+    """A request that is larger than any jobspec needs is refused unparsed. A waiting request keeps only its job."""
     c = Client()
     c.refuse(errno.EMSGSIZE, SUBMIT, {"J": wrap(JOBSPEC), "beside": "x" * (5 << 20)}, text="the limit is [0-9]*")
     c.refuse(errno.EMSGSIZE, SUBMIT, {"J": wrap({"x": "x" * (2 << 20)})}, text="J: payload: must have at most")
@@ -93,7 +93,7 @@ def broker_kib():
 
 
 def memory():
-    """Waiting requests (no ids are made) keep only their jobs in memory, without other keys of the request."""
+    """Requests that wait, because no ids are made, keep only their jobs in memory, and no other keys."""
     c = Client()
     before = broker_kib()
     request = {"J": wrap(JOBSPEC), "urgency": 16, "flags": 0, "beside": "x" * (1 << 20)}
@@ -132,7 +132,7 @@ def tidying():
 
 
 class Loop(threading.Thread):
-    """A client that sends requests in a loop: 'window' of them are in flight, and each answer triggers the next."""
+    """A client that sends requests in a loop: 'window' are in flight, and after each answer the next one is sent."""
 
     def __init__(self, topic, request, window=1, rank=0):
         super().__init__(daemon=True)

@@ -20,7 +20,7 @@ SCHEMAS = pathlib.Path(os.environ["IDTREE_SRCDIR"]) / "etc" / "schema"
 SILENT = "print an empty object when done"
 # These commands run other programs, print a script, or reorder lines that they read.
 WITHOUT = {"start", "broker", "completion", "id sort"}
-SAFE = 2 ** 53  # integers above are none in a double
+SAFE = 2 ** 53  # a double cannot represent all larger integers
 wrong = []
 
 
@@ -32,7 +32,7 @@ def run(*args, stdin="", check=True):
 
 
 def called(words):
-    """The name of a command in its help: idtree status is overlay status."""
+    """Return the name of a command in its help: that of idtree status is overlay status."""
     usage = run(*words.split(), "-h").split("\n")[0]
     match = re.match(r"usage: idtree ([a-z ]*?) \[OPTION", usage)
     return match.group(1) if match else words
@@ -50,7 +50,7 @@ def offered():
 
 
 def plain_number(text):
-    """A number has at most 15 significant digits, and no rounding artefacts."""
+    """Whether a number has at most 15 significant digits, so that it has no rounding artefacts."""
     digits = decimal.Decimal(text).normalize().as_tuple().digits
     if len(digits) > 15:
         wrong.append("the number %s has digits that mean nothing" % text)
@@ -64,7 +64,7 @@ def safe_integer(text):
 
 
 def values(text):
-    """Each line is one object."""
+    """Return the values in an output, in which each line is one object."""
     found = [json.loads(t, parse_float=plain_number, parse_int=safe_integer) for t in text.splitlines()]
     wrong.extend("no object: %s" % str(v)[:200] for v in found if not isinstance(v, dict))
     return found

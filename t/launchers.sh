@@ -15,11 +15,11 @@ cleanup "rm -rf '$TMPDIR'"
 # True if brokers can find each other by PMIx.
 has_pmix() { ! PMIX_NAMESPACE=none PMIX_RANK=0 idtree-broker true 2>&1 </dev/null | grep -q "built without PMIx"; }
 
-# Like launch, but some tasks misbehave: $2 is a line of shell in which a task, by its number $task, is made to
-# misbehave. The other tasks are brokers of an instance that would make the file "started". $3 is how many seconds they
-# wait for each other: short if that timeout ends them, otherwise long enough for a busy host. The messages of each task
-# are in err.TASK, because launchers drop output that arrives late. Brokers that are killed leave their folders, which
-# are removed.
+# Like launch, but some tasks misbehave: $2 is a line of shell that each task runs, and that makes some tasks misbehave
+# by their number $task. The other tasks are brokers of an instance that would make the file "started". They wait for
+# each other for $3 seconds. This must be short if the timeout is what ends them, otherwise long enough for a busy host.
+# The messages of each task are in err.TASK, because launchers drop output that arrives late. Brokers that are killed
+# leave their folders, which are removed.
 launch_broken() { # N, line, seconds (60)
     rm -f started err.*
     cat >broken.sh <<END
@@ -35,11 +35,11 @@ END
         { echo "exit status $broken_rc"; tail -n 3 out launcher.err err.*; return 1; }
 }
 
-# Some task printed this.
+# True if a task has printed this line.
 said() { grep -h "$1" err.* out launcher.err || { tail -n 3 err.* launcher.err; return 1; }; }
 
-# Some task reports why it gives up. On a busy host a second may pass before any task gets that far, and then another
-# timeout ends it.
+# True if a task reports the reason for which it must give up. On a busy host a second may pass before any task can do
+# so, and another timeout then ends the tasks.
 gives_up() { # line, text
     for seconds in 1 10 100; do
         launch_broken 4 "$1" $seconds || return 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""metrics.py FILE: parse text with Prometheus' own OpenMetrics parser, and print NAME{LABELS} VALUE of each sample
+"""metrics.py FILE: parse a text with Prometheus' own OpenMetrics parser, and print NAME{LABELS} VALUE for each sample
 
 metrics.py names FILE: print the idtree metric names in expressions of rules and dashboards
 """

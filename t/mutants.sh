@@ -4,7 +4,7 @@
 #
 # mutants.sh [RULE...] - remove one safety rule after the other, and report which test notices
 #
-# mutants.sh --apply - check that each rule can be removed: that the source still has what the edits change
+# mutants.sh --apply - check that each rule can be removed: that the source still has the lines that the edits change
 #
 # Run by make mutants in its own build tree. A changed file is put in that tree, where make finds it before the one in
 # the source tree. An edit that changes nothing, or that does not compile, is an error, and so is a rule whose removal
@@ -101,7 +101,7 @@ die() {
     exit 1
 }
 
-# The object files of source files below src/, whatever prefix automake gives their names.
+# Remove the object files of source files below src/, whatever prefix automake gives their names.
 forget() { # file...
     for f; do
         dir=src/${f%/*} base=${f##*/} && base=${base%.c}
@@ -130,7 +130,7 @@ build() {
     timeout 900 $MAKE -s $targets src/modules/fluid.la >mutants.log 2>&1
 }
 
-unit() { # files: none are all; the store's test takes long, and knows nothing of the others
+unit() { # files; without files all tests run. The test of the store is slow, and depends only on the store
     said=
     for t in $tests; do
         case "$t $*" in
@@ -173,11 +173,11 @@ try() { # rule, files, edits, words
     forget $2
 }
 
-wanted() { # rule, of those asked for: all where there are none
+wanted() { # rule; true if the rule was requested, or if no rules were
     case " $asked " in '  ' | *" $1 "*) ;; *) return 1 ;; esac
 }
 
-# Do something with each rule that was asked for: rule, files, edits, words.
+# Call a command with the arguments rule, files, edits and words, for each rule that was requested.
 each() { # command
     mutants | while IFS='#' read -r line; do
         rule=${line%%|*} rest=${line#*|}

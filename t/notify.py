@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# notify.py FILE COMMAND... - run a command like a service manager, write its notifications to FILE, and exit with its
-# exit status
+# notify.py FILE COMMAND... - run a command as a service manager does, write the command's notifications to FILE, and
+# exit with the command's exit status
 import os
 import signal
 import socket

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""older_broker.py SOCKET PATH TOPIC: serve the broker at SOCKET at PATH as a broker that does not know TOPIC
+"""older_broker.py SOCKET PATH TOPIC: pass requests from PATH to the broker at SOCKET, as if it did not know TOPIC
 
 Ends when it is killed, or after LIFE seconds.
 """
@@ -14,7 +14,7 @@ LIFE = 600
 
 
 def carry(source, goal, topic, other):
-    """Copy bytes from source to goal until one of them ends. A topic arrives in one piece with its request."""
+    """Copy bytes from source to goal until one of them ends. It is assumed that a request arrives in one piece."""
     try:
         while data := source.recv(65536):
             goal.sendall(data.replace(topic, other) if topic else data)

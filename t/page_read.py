@@ -29,7 +29,7 @@ def check(what, good):
 
 
 def fake(**what):
-    """The script, for an instance that has SIZE ranks with FAN children each."""
+    """Return the script that plays an instance of SIZE ranks with FAN children each."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_fake.js"), encoding="utf-8") as file:
         return f"window.FAKE = {json.dumps(what)};" + file.read()
 
@@ -125,7 +125,7 @@ def again(browser, url, width, height, **what):
 
 again.script = None
 
-# The fraction of the tree's area that its cards span, and whether all cards are inside.
+# The fraction of the tree's area that the cards span, and whether all cards are inside of this area.
 SPAN = """(() => {
     const place = document.getElementById ('scroll').getBoundingClientRect ();
     const cards = [...document.querySelectorAll ('.card')].map ((c) => c.getBoundingClientRect ());
@@ -282,7 +282,7 @@ def main():
     url, story = sys.argv[1:]
     with Browser(1080, 640) as browser:
         {"live": live, "large": large, "layout": layout, "token": token}[story](browser, url)
-        # The browser reports a refused request as an error, too.
+        # If a request is refused, the browser reports an error, too.
         complaints = [text for text in browser.complaints if "401" not in text and "503" not in text]
         check(f"the browser complains of nothing: {complaints}", not complaints)
 

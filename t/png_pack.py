@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""png_pack.py - convert screenshots, which are large as browsers write them, to small PNG files"""
+"""png_pack.py - convert screenshots to smaller PNG files than browsers write"""
 import collections
 import struct
 import zlib
@@ -10,7 +10,7 @@ COLOURS = 256
 
 
 def pack(png):
-    """The same picture in its 256 most frequent colours; any other colour is replaced by the nearest of them."""
+    """Return the picture with only its 256 most frequent colours; the nearest one replaces any other colour."""
     width, height, bytes_each, lines = pixels(png)
     rows = [[line[i:i + 3] for i in range(0, len(line), bytes_each)] for line in lines]
     frequent = collections.Counter(pixel for row in rows for pixel in row).most_common(COLOURS)
@@ -33,7 +33,7 @@ def chunk(kind, data):
 
 
 def pixels(png):
-    """Width, height, bytes per pixel, and rows of pixels of a picture by a browser: 8 bits a channel, RGB or RGBA."""
+    """Return width, height, bytes per pixel and rows of pixels of a browser's picture: RGB or RGBA, 8 bits each."""
     chunks, at = collections.defaultdict(bytes), len(MAGIC)
     while at < len(png):
         size, kind = struct.unpack(">I4s", png[at:at + 8])

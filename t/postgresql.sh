@@ -55,5 +55,5 @@ pg_stop() {
     PG=
 }
 
-# The rows of a query without headers.
+# Print the rows of a query, without headers.
 sql() { psql -qXAtv ON_ERROR_STOP=1 -c "$@"; }

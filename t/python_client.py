@@ -61,7 +61,7 @@ def wait():
 
 @contextlib.contextmanager
 def silence():
-    """The broker of rank 1 says nothing."""
+    """While this lasts, the broker of rank 1 is silent."""
     with idtree.connect(FAR) as c:
         pid = int(c.attr("broker.pid"))
     os.kill(pid, signal.SIGSTOP)
@@ -112,7 +112,7 @@ class Ids(unittest.TestCase):
                 self.c.prefetch(n, age)
 
     def test_bounds(self):
-        """Lists have a size limit, iterators have none; a count out of range is not reduced to another number."""
+        """Lists have a size limit, and iterators have none. A count out of range is refused, not truncated."""
         for call in (self.c.ids, self.c.ids_array, idtree.flax.Generator().ids):
             for n in idtree.MAX_IDS + 1, 10**9:
                 with self.assertRaisesRegex(ValueError, "16777216"):
@@ -120,7 +120,7 @@ class Ids(unittest.TestCase):
         got = [*self.c.iter_ids(0), *self.c.iter_ids(2500, 1000), *itertools.islice(self.c.iter_ids(), 3000)]
         self.assertEqual((len(got), got), (5500, sorted(set(got))))
 
-        class Small:  # as NumPy's numbers of 8 bits, of which 8 times 100 is none
+        class Small:  # like a NumPy number of 8 bits, which cannot hold 8 times 100
             def __index__(self):
                 return 100
 
@@ -162,7 +162,7 @@ class Ids(unittest.TestCase):
         self.assertGreater(self.c.id(), 0)
 
     def end_wait(self, wait, end):
-        """Thread A calls wait(), this thread calls end(): wait() must fail."""
+        """Another thread calls wait(), then this thread calls end(): wait() must fail."""
         failed = []
 
         def run():
@@ -176,7 +176,7 @@ class Ids(unittest.TestCase):
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         waits.wait()
-        ended = threading.Thread(target=end, daemon=True)  # which may hang, too
+        ended = threading.Thread(target=end, daemon=True)  # a daemon, because end() may hang, too
         ended.start()
         for each in ended, thread:
             each.join(PATIENCE)
@@ -193,7 +193,7 @@ class Ids(unittest.TestCase):
             self.end_wait(lambda: wait(c), c.close)
 
     def test_closed_while_the_broker_is_silent(self):
-        """A thread in any other call, or waiting for a document that is closed, gets an error, too."""
+        """If a thread is in any other call, or waits for a document that is closed, it gets an error, too."""
         calls = [
             lambda c: c.id(),
             lambda c: c.ids(100000),
@@ -308,7 +308,7 @@ class Ids(unittest.TestCase):
 
         before = signal.signal(signal.SIGALRM, handler)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
-        self.c.rpc("service.add", {"service": "deaf"})  # requests for it come to us, and nobody answers them
+        self.c.rpc("service.add", {"service": "deaf"})  # its requests arrive at this connection, which answers none
         signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
         with self.assertRaises(Alarm):
             self.c.rpc("deaf.ask")
@@ -380,7 +380,7 @@ class Documents(unittest.TestCase):
                 d.generate()
 
     def test_ends(self):
-        """A document that is never closed, a connection closed before its document, and a child process of both."""
+        """Documents that are never closed, or are closed after their connection, end cleanly, also in a child."""
         c = idtree.connect()
         c.document("a")
         d = c.document("b")
@@ -420,7 +420,7 @@ class Alone(unittest.TestCase):
                 yours.finalize(text)
         for c in mine, yours:
             c.finalize(made)
-            with self.assertRaises(ValueError):  # once
+            with self.assertRaises(ValueError):  # a range can be finalized only once
                 c.finalize(made)
         ops = [mine.to_op(id) for id in ids]
         self.assertEqual([yours.uuid(yours.to_session(op, mine.session)) for op in ops], uuids)
@@ -470,7 +470,7 @@ class Alone(unittest.TestCase):
             (idtree.uid, lambda: idtree.uid.Generator(2**26 - 1)),
         ):
             g = make()
-            ids = [g.id(), *g.ids(20000), g.id()]  # uid has 16,384 in a step, and waits
+            ids = [g.id(), *g.ids(20000), g.id()]  # uid makes 16,384 ids in a step, then waits
             self.assertEqual(ids, sorted(set(ids)))
             self.assertEqual((g.ids(0), len(ids)), ([], 20002))
             self.assertEqual(kind.parse(kind.format(ids[0])), ids[0])
@@ -532,10 +532,10 @@ class Alone(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_forked_into_another_namespace(self):
-        """A child with the same process id as its parent, each in its own namespace."""
+        """A child is recognized although it has its parent's process id, because it is in another namespace."""
         libc = ctypes.CDLL(None)
 
-        def inside(run):  # as process 1; its exit status, 0 to 100
+        def inside(run):  # run as process 1; return its exit status, 0 to 100
             pid = os.fork()
             if pid == 0:
                 if libc.unshare(CLONE_NEWPID) != 0:
@@ -601,7 +601,7 @@ class Events(unittest.TestCase):
             with c.document("meanwhile") as d:
                 for i in range(5000):
                     other.publish("x.many", i)
-                d.sync(30)  # takes more of them than are kept
+                d.sync(30)  # receives more events than are kept
             for i in range(4096):
                 self.assertEqual(c.event(30).payload, i)
             with self.assertRaisesRegex(OSError, "lost"):
@@ -612,7 +612,7 @@ class Events(unittest.TestCase):
                 c.event(0.01)
 
     def test_subscribing_is_interrupted(self):
-        """An interrupted subscribe undoes its own request to the broker, and nothing else."""
+        """If subscribe() is interrupted, it undoes its own request to the broker, and no other subscription."""
 
         class Alarm(Exception):
             pass
@@ -635,7 +635,7 @@ class Events(unittest.TestCase):
                     c.unsubscribe("a.")
 
     def test_apart(self):
-        """Document events stay separate, a signal does not end a wait, and unsubscribing drops pending events."""
+        """Events of documents are not returned. A signal ends no wait. Unsubscribing drops pending events."""
         with idtree.connect(FAR) as c, idtree.connect() as other, c.document("apart") as d:
             c.subscribe("x.")
             with other.document("apart") as e:
@@ -674,7 +674,7 @@ class Events(unittest.TestCase):
         async def begin(c, other, prefix):
             ready = asyncio.Event()
             task = asyncio.create_task(read(c, prefix, ready))
-            while not ready.is_set():  # not before it has subscribed
+            while not ready.is_set():  # until it has subscribed
                 await other.publish(prefix)
                 await asyncio.sleep(0)
             return task
@@ -709,7 +709,7 @@ class Events(unittest.TestCase):
                 self.assertEqual(ids, sorted(set(ids)))
                 collecting = asyncio.create_task(collect(c, None))
                 await c.id()
-                while not collecting.done():  # not before it has subscribed
+                while not collecting.done():  # events before it has subscribed are not received
                     for i in range(4):
                         await other.publish("a.b", i)
                     await c.id()
@@ -761,7 +761,7 @@ class Events(unittest.TestCase):
         asyncio.run(main())
 
     def test_async_silence(self):
-        """A call that waits for a silent broker ends when it is cancelled, and so does its connection."""
+        """If a call that waits for a silent broker is cancelled, the call ends, and its connection can be closed."""
 
         async def main():
             async with await aio.connect(FAR) as c, await aio.connect(FAR) as d, await aio.connect(FAR) as e:
@@ -784,7 +784,7 @@ class Events(unittest.TestCase):
         asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
     def test_async_readers_are_apart(self):
-        """A reader that did not subscribe, or was refused, keeps the subscription of another reader to that prefix."""
+        """If a reader was refused or did not subscribe, another reader keeps its subscription to the same prefix."""
 
         async def main():
             async with await aio.connect(FAR) as c, await aio.connect() as other:
@@ -793,7 +793,7 @@ class Events(unittest.TestCase):
                 async def hears(topic):
                     reading = asyncio.create_task(anext(events))
                     await asyncio.sleep(0)
-                    await c.id()  # after it has subscribed
+                    await c.id()  # runs after the call that subscribes
                     await other.publish(topic)
                     self.assertEqual((await asyncio.wait_for(reading, PATIENCE)).topic, topic)
 
@@ -819,7 +819,7 @@ class Events(unittest.TestCase):
         asyncio.run(main())
 
     def test_async_connecting(self):
-        """Connecting to a silent broker ends when it is cancelled, too."""
+        """If connecting to a silent broker is cancelled, it ends, too."""
 
         async def main(folder):
             with self.assertRaises(TimeoutError):

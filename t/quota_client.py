@@ -4,10 +4,10 @@
 #
 # quota_client.py - users who exceed their quotas over several connections
 #
-#   quota_client.py NAME...   run these checks (functions of that name below) against the instance at FLUX_URI; exit
-#                             status 0: all hold
+#   quota_client.py NAME...   run checks (the functions below with these names) against the instance at FLUX_URI; exit
+#                             status 0: all have passed
 #
-# The owner sends the messages for the users: they carry the users' ids and roles (Flux RFC 3).
+# The owner sends all messages. They have the ids and roles of the users whom they stand for (Flux RFC 3).
 import errno
 import os
 import subprocess
@@ -20,7 +20,7 @@ ONE, OTHER = {"userid": 1000, "roles": USER}, {"userid": 1001, "roles": USER}
 
 
 def send(clients, n, topic, payload, flags=0, **who):
-    """Send 'n' requests, in turn over the connections. Returns pairs of a connection and a tag."""
+    """Send 'n' requests over the connections, in turn. Returns a connection and a matchtag for each request."""
     return [(c, c.request(topic, payload, flags=flags, **who)) for c in (clients[i % len(clients)] for i in range(n))]
 
 
@@ -48,7 +48,7 @@ def subscriptions():
 
 
 def followers():
-    """A guest may have 8 streams of the health over all connections."""
+    """A guest may have 8 streams of overlay.health over all connections."""
     clients = [Client() for _ in range(4)]
     for m in answers(send(clients, 8, "overlay.health", {}, STREAMING, **ONE)):
         check(m.aux1 == 0, "8 are taken:", m.text())
@@ -61,7 +61,7 @@ def followers():
 
 
 def surveys():
-    """A guest may have 4 reductions in flight; here they wait for rank 1, which is stopped."""
+    """A guest may have 4 reductions in flight. In this test they wait for rank 1, which is stopped."""
     clients = [Client() for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "1"])
     asked = send(clients, 4, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
@@ -76,7 +76,7 @@ def surveys():
 
 
 def traces():
-    """A guest may have 4 traced requests in flight from rank 1; here they wait for rank 0, which is stopped."""
+    """A guest may have 4 traced requests in flight from rank 1. In this test they wait for rank 0, which is stopped."""
     clients = [Client(1) for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "0"])
     asked = send(clients, 4, "fluid.trace", {"count": 1}, **ONE)
@@ -140,7 +140,7 @@ def reads():
 
 
 def submissions():
-    """A guest may have an eighth of ingest.max-waiting, which is 64; all requests wait for ids."""
+    """A guest may have an eighth of ingest.max-waiting, which is 64. In this test all requests wait for ids."""
     clients = [Client() for _ in range(4)]
     asked = send(clients, 8, SUBMIT, {"jobspec": JOBSPEC}, **ONE)
     waiting = lambda: Client().ask("job-ingest.stats-get", {})["entry"]["jobs"]

@@ -103,7 +103,7 @@ slurm_end() { # pid...
     done
 }
 
-# The remains of a step wait until the controller is notified of its end, and no notification arrives without munged.
+# A process of each step waits until the controller is notified of the step's end, which never happens without munged.
 slurm_stop() {
     wait_until "all jobs have ended" slurm_is_idle
     slurm_end $slurm_nodes

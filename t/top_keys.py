@@ -27,13 +27,13 @@ def set_size(fd, lines, columns):
 
 
 class Terminal:
-    """Interprets the output of a program, and returns the lines of the screen."""
+    """A screen: interprets the output of a program, and returns the lines that the screen shows."""
 
     def __init__(self, *command, columns=COLUMNS):
         self.cells, self.y, self.x, self.rest = {}, 0, 0, ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            set_size(0, LINES, columns)  # before it looks: a change while it begins may be missed
+            set_size(0, LINES, columns)  # before it starts, because it may miss a change while it starts
             os.environ.update(TERM="ansi", LC_ALL="C.UTF-8")
             os.execvp(command[0], command)
         self.height, self.width = LINES, columns
@@ -119,7 +119,7 @@ class Terminal:
         return ["".join(self.cells.get((y, x), " ") for x in range(COLUMNS)).rstrip() for y in range(self.height)]
 
     def ranks(self):
-        """The first column of the lines with ranks, with its indentation."""
+        """Return the first column of the lines with ranks, with its indentation."""
         return [m.group(0) for m in (re.match(r" *[0-9]+(?= )", line) for line in self.lines()[3:-1]) if m]
 
     def keys(self, text):
@@ -138,7 +138,7 @@ class Terminal:
         print("ok: " + what, flush=True)
 
     def end(self):
-        """The remaining output of the program, and its exit status."""
+        """Return the remaining output of the program, and its exit status."""
         text = ""
         while True:
             try:

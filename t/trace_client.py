@@ -12,7 +12,7 @@ import sys
 from flux_client import ANY, STREAMING, Client, check
 
 WINDOW = 4096
-PINGS = 200  # each is shown four times
+PINGS = 200  # each ping is four lines of a trace
 
 
 def ping(n=1):
@@ -22,13 +22,13 @@ def ping(n=1):
 
 
 def slow(at=0, nodeid=ANY):
-    """Lines are lost while the window is full; the number lost and the lines shown add up to all messages."""
+    """While the window is full, lines are lost. The numbers of lost lines and of shown lines add up to all messages."""
     with Client(at) as c:
         c.request("broker.trace", {"window": WINDOW, "topic_glob": "fluid.ping", "id": 7}, nodeid, STREAMING)
         shown, unread, lost = [], 0, 0
         with Client() as other:
             check(other.ask("broker.trace-more", {"bytes": 1000000, "id": 7}, nodeid) is None, "of nobody's: no harm")
-        c.ask("broker.stats-get", None, nodeid)  # has begun
+        c.ask("broker.stats-get", None, nodeid)  # when this is answered, the trace has begun
         ping(PINGS)
         c.request("broker.stats-get", None, nodeid)
         while True:
@@ -54,7 +54,7 @@ def far():
 
 
 def deaf():
-    """A tracer that does not read fills its socket; the broker buffers no more than for others, and serves them."""
+    """A tracer that does not read fills its socket. The broker buffers no more for it than for others."""
     with Client() as c:
         c.request("module.trace", {"typemask": 15, "topic_glob": "*", "names": [], "full": True}, ANY, STREAMING)
         ping(2000)
@@ -73,7 +73,7 @@ def nonsense():
 
 
 def fill(clients):
-    """Request streams up to the limit; returns the answer that refuses the last."""
+    """Request streams up to the limit, and one more. Returns the answer that refuses the last one."""
     for c in clients:
         tag = c.request("overlay.trace", {"topic_glob": "no.such"}, ANY, STREAMING)
         after = c.request("broker.stats-get")
@@ -90,7 +90,7 @@ def many():
     check(refused and refused.aux1 == errno.ENOSPC, "the 33rd is refused:", refused and refused.text())
     for c in clients:
         c.sock.close()
-    while True:  # until the broker has seen that they are gone
+    while True:  # until the broker has noticed that the tracers have disconnected
         with Client() as c:
             if not fill([c]):
                 return
@@ -100,7 +100,7 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 def sound(answer, rank, count, trace=TRACE, span=SPAN):
-    """The hops of an answer go from 'rank' to rank 0, and each is the child of the previous one."""
+    """The hops of an answer lead from 'rank' to rank 0, and the span of each is the child of the span before."""
     hops = answer["trace"]
     check(sum(n for _, n in answer["runs"]) == count, "so many ids:", answer)
     check(answer["trace_id"] == trace, "the trace is who asked's:", answer)

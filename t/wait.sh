@@ -7,21 +7,21 @@
 #
 #     . "$IDTREE_SRCDIR/t/wait.sh"
 
-# Far longer than any event that a test waits for takes, even on a busy machine and under sanitizers.
+# A limit that is far longer than any wait of a test, even on a busy machine and under sanitizers.
 : "${WAIT_S:=300}"
 export WAIT_S
 
-# The uptime of this host in seconds, without starting a process.
+# Print the uptime of this host in seconds, without starting a process.
 wait_now() {
     read -r wait_up wait_rest </proc/uptime
     echo "${wait_up%.*}"
 }
 
-# Run a command until it succeeds. Its output is printed; its error messages are printed only if we give up: then the
-# command runs once more with stderr shown, and we print what was awaited. The pauses leave the processor to the awaited
-# processes. They grow because a command that asks a broker needs more CPU time than a pause.
+# Run a command until it succeeds. Its output is printed. After the limit, the command runs once more with its error
+# messages, and this function prints what it has waited for. The pauses leave the processor to other processes. They
+# grow, because a command that sends a request to a broker needs much processor time.
 wait_until() { # what is awaited, command...
-    local wait_for wait_end wait_ms # the command sees them
+    local wait_for wait_end wait_ms # the command can read these variables
     wait_for=$1 wait_end=$(($(wait_now) + WAIT_S)) wait_ms=20
     shift
     until "$@" 2>/dev/null; do
@@ -35,7 +35,7 @@ wait_until() { # what is awaited, command...
     done
 }
 
-# For wait_until: a line of shell as a command.
+# A command for wait_until that runs a line of shell.
 holds() { eval "$1"; }
 
 # Print what is written to a fifo until all writers have closed it.
@@ -43,7 +43,7 @@ wait_fifo() { # fifo
     timeout "$WAIT_S" cat "$1" || { echo "gave up after $WAIT_S s of waiting for what comes from $1" >&2; return 1; }
 }
 
-# The same for a descriptor: to open the fifo again would wait for a writer that may have ended.
+# Do the same for a descriptor. Opening the fifo again would wait for a writer, which may have ended.
 wait_end() { # descriptor
     timeout "$WAIT_S" cat <&"$1" || { echo "gave up after $WAIT_S s of waiting for the end of descriptor $1" >&2; return 1; }
 }

@@ -5,8 +5,8 @@
  *
  *   rank-service serve                offers rank-load on the rank of its broker, until a signal or the broker's end
  *   rank-service load [-t MS] RANK    requests the load of that rank
- *   rank-service least [-t MS]        requests the rank with the least load from its own rank, which waits for the answers
- *                                     of all ranks for MS (1000)
+ *   rank-service least [-t MS]        asks its own rank for the rank with the least load; its rank calls all ranks, and
+ *                                     waits for their answers for MS (1000)
  *   rank-service cost [-n N] RANK...  the median time of N calls (10000) to each rank, one after the other
  *
  * The service:

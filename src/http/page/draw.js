@@ -8,15 +8,15 @@
 
 import { isGone, short } from './model.js';
 
-const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // widths; largest heights with one or two lines
+const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // widths; largest heights of cards with one line and two lines
 const GAP = { least: 52, most: 150 }; // between columns
-const PITCH = { least: 28, two: 46, most: 84 }; // between the tops of two rows: with two lines from `two` on
+const PITCH = { least: 28, two: 46, most: 84 }; // between the tops of two rows; from `two` on cards have two lines
 const MARGIN = 12;
-const FOLD = 64; // beside a card with folded ranks
+const FOLD = 64; // space beside a card with folded ranks
 const MOST_COLUMNS = 12;
 const SVG = 'http://www.w3.org/2000/svg';
 
-// Change only what differs: hundreds of cards are updated each second.
+// Change only values that differ, because hundreds of cards are updated each second.
 function set(el, name, value) {
     if (el[name] !== value)
         el[name] = value;
@@ -51,7 +51,7 @@ export function source(r) {
     return r.fluid === 'borrowing' ? `shares generator ${r.generator}` : `makes ids, generator ${r.generator}`;
 }
 
-// Text that rarely changes: a screen reader reads it again after each change.
+// This text changes rarely, because a screen reader reads it again after each change.
 function label(r) {
     const below = r.below ? `, ${r.below.ranks} below` : '';
     const fluid = r.fluid ? `, ${r.fluid}` : '';
@@ -86,7 +86,7 @@ function drawFold(fold, r, open) {
     fold.lastChild.style.setProperty('--bad', `${(100 * bad) / Math.max(1, good + bad)}%`);
 }
 
-// The sign in front gives the direction.
+// The sign at the beginning shows the direction.
 function inFewWords(text) {
     return text.replace('makes ids, ', '').replace('shares generator', 'shares gen.');
 }
@@ -113,7 +113,7 @@ function drawCard(card, it, chosen, grid) {
 
 const clamp = (least, value, most) => Math.max(least, Math.min(most, value));
 
-// Positions of the cards that fill the window; a large tree may need more space.
+// Positions of the cards. They fill the window; a large tree may need more space.
 class Grid {
     constructor({ shown, rows, columns }, width, height) {
         const right = shown.some((it) => it.r.below && !it.open) ? FOLD : MARGIN;
@@ -151,7 +151,7 @@ export function plan(model, width, height) {
     return { layout, grid: new Grid(layout, width, height) };
 }
 
-// Faster and wider with each power of ten.
+// An edge is faster and wider with each power of ten.
 function flow(rate) {
     return rate > 0 ? ` flow flow${Math.min(5, Math.max(0, Math.floor(Math.log10(rate))))}` : '';
 }
@@ -164,7 +164,7 @@ function newEdge() {
     return edge;
 }
 
-// An edge to a further column goes through the gap before the first one, and then along the row.
+// An edge to a column behind the next one goes through the gap before the next column, and then along the row.
 function drawEdge(edge, above, it, grid) {
     const { r } = it;
     const [x1, y1] = [grid.x(above) + grid.card, grid.y(above) + grid.high / 2];
@@ -175,7 +175,7 @@ function drawEdge(edge, above, it, grid) {
     attr(edge, 'class', r.attached_to === null ? 'detached' : r.attached_to !== r.parent ? 'adopted' : '');
     for (const el of [line, moving]) {
         attr(el, 'd', path);
-        el.style.d = `path("${path}")`; // the attribute is for browsers that do not know it: there edges jump
+        el.style.d = `path("${path}")`; // browsers without this property use the attribute, and edges jump
     }
     attr(moving, 'class', `moving${flow(r.from_above_per_s)}`);
     attr(text, 'x', x2 - 6);
@@ -183,7 +183,7 @@ function drawEdge(edge, above, it, grid) {
     set(text, 'textContent', r.from_above_per_s > 0 ? `${short(r.from_above_per_s)}/s` : '');
 }
 
-// Elements by rank, in a container of their own.
+// Elements in a container of their own; the key is the rank.
 class Group {
     constructor(el, create) {
         this.el = el;
@@ -191,7 +191,7 @@ class Group {
         this.by = new Map();
     }
 
-    // Exactly these, in this order. An element that is in its place is not moved, because it would lose the focus.
+    // Show exactly these elements, in this order. An element at its place is not moved, because it would lose the focus.
     arrange(ranks) {
         const wanted = new Set(ranks);
         for (const [rank, el] of this.by)
@@ -238,7 +238,7 @@ export class Drawing {
         this.grid = grid;
     }
 
-    // The vertical range of a card; null: it is not shown.
+    // The vertical range of a card; null: the card is not shown.
     place(rank) {
         const it = this.shown.find((shown) => shown.r.rank === rank);
         return it ? [this.grid.y(it), this.grid.y(it) + this.grid.high] : null;
@@ -254,7 +254,7 @@ export class Drawing {
         this.canvas.classList.toggle('compact', grid.compact);
     }
 
-    // A bar shows the rest of a lease as a part of the longest one.
+    // A bar shows the remaining time of a lease, relative to the longest lease.
     leases(now, most) {
         for (const { r } of this.shown) {
             const { lease, fill } = this.cards.by.get(r.rank).parts;

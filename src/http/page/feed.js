@@ -5,18 +5,18 @@
 //
 // Events are read with fetch, because EventSource cannot send a token.
 
-const SILENCE_MS = 15000; // the server sends rates each second: after this silence the connection counts as lost
+const SILENCE_MS = 15000; // after this silence the connection counts as lost: the server sends rates each second
 const RETRY_MS = [500, 1000, 2000, 5000, 10000];
 const EVENT_MAX = 1 << 20; // characters of an event
 
 export class Feed {
-    // heard(name, data) is called for each event, stateCb(connected, why) when the connection begins or ends.
+    // heard(name, data) is called for each event. stateCb(connected, why) is called when the connection begins or ends.
     constructor(heard, stateCb) {
         this.heard = heard;
         this.stateCb = stateCb;
-        this.token = sessionStorage.getItem('token'); // forgotten with the tab
+        this.token = sessionStorage.getItem('token'); // lost when the tab is closed
         this.abort = null;
-        this.again = null; // ends the pause before a reconnect
+        this.again = null; // function that ends the pause before a reconnect
     }
 
     setToken(token) {
@@ -87,7 +87,7 @@ export class Feed {
     }
 }
 
-// Server-sent events: a field on each line, an empty line ends an event.
+// Read server-sent events: each line is a field, and an empty line ends an event.
 export class Parser {
     constructor() {
         this.text = '';

@@ -3,10 +3,10 @@
 //
 // model.js - the known state of the tree, and the places of the visible ranks
 //
-// The caller passes in answers of /v1/tree, events and the time; the model sends and draws nothing. A rank has the
-// properties that the server sends (etc/openapi.json), and `up`, `children`, `lease_end`, which the model adds.
+// The caller passes in answers of /v1/tree, events and the time. The model itself sends and draws nothing. A rank has the
+// properties that the server sends (etc/openapi.json). The model adds `up`, `children` and `lease_end`.
 
-export const UNASKED = 64; // ranks that are visible before the user unfolds more, if levels allow
+export const UNASKED = 64; // most ranks that are visible before the user unfolds more, except that whole levels are shown
 
 export class Model {
     constructor() {
@@ -15,10 +15,10 @@ export class Model {
         this.chosen = new Map(); // rank -> whether the user unfolded it (true) or folded it
         this.level = 0; // ranks above this level are unfolded unless the user folded them
         this.tree = null; // the answer for the first rank, without its list of ranks
-        this.leaseMax = 1; // seconds: the longest one that was seen, a full bar
+        this.leaseMax = 1; // seconds of the longest lease that was seen; its bar is full
     }
 
-    // The answer for the first rank, then the answers for unfolded ranks: they replace all data.
+    // Take the answer for the first rank, then the answers for unfolded ranks. They replace all data.
     take(trees, now) {
         this.tree = trees[0];
         this.ranks = new Map();
@@ -36,7 +36,7 @@ export class Model {
         return now + r.lease_left_s;
     }
 
-    // A detached rank keeps its place in the topology, where a user looks for it.
+    // A detached rank keeps its place in the topology, because a user looks for it there.
     link() {
         this.tops = [];
         for (const r of this.ranks.values()) {
@@ -48,7 +48,7 @@ export class Model {
             r.children.sort((a, b) => a.rank - b.rank);
     }
 
-    // The depth to which at most UNASKED ranks are shown: at least the first level.
+    // The depth to which at most UNASKED ranks are shown. It is at least the first level.
     unaskedLevel() {
         let level = 0;
         let row = this.tops;
@@ -79,15 +79,15 @@ export class Model {
         return this.hasBelow(r) && (this.chosen.get(r.rank) ?? (!r.folded && depth < this.level));
     }
 
-    // Returns whether the server has to be asked for the ranks below it.
+    // Returns whether the ranks below it must be requested from the server.
     choose(r, open) {
         this.chosen.set(r.rank, open);
         return open && r.folded;
     }
 
     // The visible ranks, each before the ranks below it: { r, depth, column, row, open, size, pos }; a leaf's `row` is an
-    // integer. Leaves of one parent fill up to `most` columns, from the parent's depth + 1 on. Answers of two moments
-    // may form a cycle, so no rank is visited again.
+    // integer. Leaves of one parent fill up to `most` columns, from the parent's depth + 1 on. No rank is visited twice,
+    // because answers from different times may form a cycle.
     layout(most = 1) {
         const shown = [];
         const seen = new Set();
@@ -113,15 +113,15 @@ export class Model {
         return { shown, rows, columns: 1 + shown.reduce((top, it) => Math.max(top, it.column), 0) };
     }
 
-    // The rows that these siblings need in `most` columns; 0: one below the other, because some of them have visible ranks
-    // below them.
+    // The rows that these siblings need in `most` columns. 0: the siblings are in one column, because some of them have
+    // visible ranks below them.
     inColumns(siblings, depth, most) {
         if (most < 2 || siblings.length < 2 || siblings.some((r) => this.isOpen(r, depth) && r.children.length > 0))
             return 0;
         return Math.ceil(siblings.length / most);
     }
 
-    // Numbers of ranks by status; of the whole instance if the first rank is rank 0.
+    // The number of ranks with each status. If the first rank is rank 0, these are numbers of the whole instance.
     statuses() {
         const sum = new Map();
         const add = (status, n) => sum.set(status, (sum.get(status) ?? 0) + n);
@@ -153,7 +153,7 @@ export function spans(ranks) {
     return parts.length > 8 ? `${text}, …` : text;
 }
 
-// The differences between two maps of ranks, as the `ranks` of a change event; ranks in only one of them are left out.
+// The differences between two maps of ranks, like `ranks` of a change event. Ranks in only one map are left out.
 export function differences(before, after) {
     const changes = [];
     for (const r of after.values()) {
@@ -174,7 +174,7 @@ const SAYS = {
     fluid: (was, is) => `generator ${is ?? 'unknown'}, was ${was ?? 'unknown'}`,
 };
 
-// A change event as lines for people: the same change of several ranks is one line.
+// A change event as lines for people. If several ranks have the same change, it is one line.
 export function describe(event) {
     const groups = new Map();
     for (const r of event.ranks)
@@ -192,7 +192,7 @@ export function describe(event) {
     return lines;
 }
 
-// 1234567 -> "1.23M": three digits at most
+// 1234567 -> "1.23M": at most three digits
 export function short(n) {
     for (const [limit, unit] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
         if (n >= limit * 0.9995)

@@ -7,13 +7,13 @@ import { Drawing, make, plan, source } from './draw.js';
 import { Feed } from './feed.js';
 import { Model, describe, differences, short } from './model.js';
 
-const LINES = 200; // of events, and of the log: older ones are removed
-const REFRESH_S = 5; // sums of folded subtrees are in no event
-const WANTED = 16; // subtrees that are requested separately
+const LINES = 200; // most lines of events, and of the log; older lines are removed
+const REFRESH_S = 5; // the tree is requested again, because no event has the sums of folded subtrees
+const WANTED = 16; // most subtrees that are requested separately
 const LIST = 1e6; // pixels: the height of a list has no limit
 
 const el = (id) => document.getElementById(id);
-const narrow = matchMedia('(max-width: 600px)'); // there the tree is a list (page.css)
+const narrow = matchMedia('(max-width: 600px)'); // on a narrow screen the tree is a list (page.css)
 const now = () => performance.now() / 1000;
 
 const model = new Model();
@@ -22,9 +22,9 @@ const feed = new Feed(heard, connected);
 let root = 0; // the first visible rank
 let chosen = null; // the selected rank
 let refreshing = null; // the pending requests
-let stale = false; // something changed since they were sent
+let stale = false; // something has changed since the pending requests were sent
 let live = false; // events are received
-let missed = false; // some events were missed: the tree must be requested again
+let missed = false; // some events were missed, so the tree must be requested again
 
 // --- events
 
@@ -62,7 +62,7 @@ function levelClass(level) {
     return level === 'warning' ? 'warning' : '';
 }
 
-// The page is not live before it has a tree.
+// The page is live only when it has a tree.
 function showConnection(why) {
     el('connection').textContent = !live ? `not connected: ${why}` : model.tree ? 'live' : 'waiting for the tree';
     document.body.classList.toggle('stale', !live);
@@ -84,7 +84,7 @@ function connected(good, why) {
 
 // --- asking for the tree
 
-// Changes during a request lead to one further request after its answer.
+// If there are changes during a request, one further request is sent after its answer.
 function refresh() {
     stale = true;
     refreshing ??= ask().finally(() => {
@@ -98,7 +98,7 @@ function refresh() {
 async function ask() {
     stale = false;
     const from = root, telling = missed;
-    missed = !live; // these answers may lack events that are missed from now on
+    missed = !live; // events that are missed from now on may not be in these answers
     try {
         const trees = [await feed.get(`/v1/tree?rank=${from}`)];
         await askFolded(trees);
@@ -112,7 +112,7 @@ async function ask() {
         redraw();
     } catch (why) {
         if (why.status === 404 && from === root)
-            showFrom(0); // another instance with fewer ranks
+            showFrom(0); // this is another instance, which has fewer ranks
         missed ||= telling;
         if (live && !model.tree)
             el('waiting').textContent = `Waiting for the tree: ${why.message}. It is asked for every ${REFRESH_S} s.`;
@@ -131,7 +131,7 @@ function take(trees, telling) {
     el('root').max = model.tree.size - 1;
 }
 
-// Subtrees that the server left out and that the user unfolded. A subtree that no longer exists is left out.
+// Subtrees that the server left out, and that the user has unfolded. Subtrees that no longer exist are left out here.
 async function askFolded(trees) {
     const asked = new Set();
     for (let i = 0; i < trees.length; i++)
@@ -174,7 +174,7 @@ function draw() {
     tick();
 }
 
-// The first rank and the chosen one stay in sight when other ranks appear or disappear.
+// When other ranks appear or disappear, the first rank and the chosen rank stay in sight.
 function isSeen(rank) {
     const at = drawing.grid && drawing.place(rank);
     const { scrollTop, clientHeight } = el('scroll');
@@ -186,7 +186,7 @@ function keepSeen(rank) {
         el('scroll').scrollTop = drawing.place(rank)[0] - el('scroll').clientHeight / 2;
 }
 
-// The chosen rank may have been folded: choose the nearest visible rank above it.
+// If the chosen rank is no longer visible because it was folded, choose the nearest visible rank above it.
 function nearest(shown) {
     const ranks = new Set(shown.map((it) => it.r));
     let r = model.ranks.get(chosen);
@@ -198,7 +198,7 @@ function nearest(shown) {
 function drawFigures() {
     const { tree } = model;
     const statuses = [...model.statuses()].sort((a, b) => b[1] - a[1]).map(([status, n]) => `${n} ${status}`);
-    const name = tree.instance === 'idtree' ? '' : tree.instance ?? ''; // the heading has it already
+    const name = tree.instance === 'idtree' ? '' : tree.instance ?? ''; // the heading has the name idtree already
     el('instance').textContent = name;
     el('ids').textContent = short(tree.ids_per_s);
     el('requests').textContent = short(tree.requests_per_s);
@@ -256,7 +256,7 @@ function tick() {
         drawFacts(r);
 }
 
-// The newest line is the last one, and stays in sight unless the user has scrolled to older ones.
+// The newest line is the last one. It stays in sight, unless the user has scrolled to older lines.
 function say(list, time, text, className) {
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 24;
     const line = make('li', className);
