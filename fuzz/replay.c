@@ -53,7 +53,7 @@ static void replay (const char *folder, const char *name, unsigned char *data)
         feed (data, cut);
     if (size >= 0)
         feed (data, size);
-    ok (size >= 0, "%s: %s", FUZZ_NAME, name);
+    ok (size >= 0, "%s: the target reads the input %s without a crash", FUZZ_NAME, name);
 }
 
 static int visible (const struct dirent *entry)

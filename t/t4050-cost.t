@@ -43,7 +43,7 @@ END
 export LEASE LEASES SPANS
 
 for size in 3 7 15; do
-    test_expect_success "rank 0 of $size ranks, two of them its children" "
+    test_expect_success "rank 0 of $size ranks gets few lease messages from its two children, and commits twice in the length of a lease at most" "
         idtree start -s $size --topology kary:2 -o fluid.lease=${LEASE}ms sh count.sh $size
     "
 done

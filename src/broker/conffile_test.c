@@ -41,7 +41,8 @@ static void is_value (struct attrs *a, const char *name, const char *want)
 {
     const char *value = attr_get (a, name, NULL);
 
-    ok (value && strcmp (value, want) == 0, "%s = %s", name, value ? value : "(none)");
+    ok (value && strcmp (value, want) == 0, "an attribute has the value in the configuration file: %s = %s", name,
+        value ? value : "(none)");
 }
 
 static void test_toml (void)
@@ -130,7 +131,8 @@ static void test_faults (void)
         idt_error_t err = { "" };
         size_t size = cases[i].size ? cases[i].size : strlen (cases[i].text);
 
-        ok (load (a, cases[i].text, size, &err) < 0 && strstr (err.text, cases[i].fault), "%s", err.text);
+        ok (load (a, cases[i].text, size, &err) < 0 && strstr (err.text, cases[i].fault),
+            "an invalid configuration file is refused: %s", err.text);
         attrs_destroy (a);
     }
 }

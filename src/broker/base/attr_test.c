@@ -62,8 +62,8 @@ static void test_check (void)
 
         a = attrs_create ();
         attr_define (a, "set", "1", ATTR_SETTABLE, &err);
-        ok ((attr_give (a, name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0), "case %zu: %s",
-            i, fine ? "accepted" : err.text);
+        ok ((attr_give (a, name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0),
+            "value of a broker, case %zu: %s", i, fine ? "accepted" : err.text);
         ok ((attr_default (a, name, value, NULL) != NULL) == fine && (attr_update (a, name, value, NULL) == 0) == fine,
             "a malformed value is refused by each function that sets values");
         if (*name == 'a')

@@ -66,10 +66,10 @@ static void test_attributes (void)
     attrs_destroy (attrs);
     ok (init (&q, &attrs, NULL, "21", &err) < 0 && errno == EINVAL
             && strstr (err.text, "conf:7: attribute cluster.quorum=21: must be a number of ranks from 1 to 20"),
-        "%s", err.text);
+        "a quorum above the size that a file sets is refused with the line of the file: %s", err.text);
     attrs_destroy (attrs);
-    ok (init (&q, &attrs, "3", "4", &err) < 0 && errno == EINVAL && strstr (err.text, "set only one of them"), "%s",
-        err.text);
+    ok (init (&q, &attrs, "3", "4", &err) < 0 && errno == EINVAL && strstr (err.text, "set only one of them"),
+        "two attributes for the quorum are refused: %s", err.text);
     attrs_destroy (attrs);
 }
 

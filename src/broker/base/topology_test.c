@@ -421,7 +421,8 @@ static void test_malformed (void)
 
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
         write_file (cases[i].text);
-        ok (is_refused (file_uri, 4, cases[i].why), "%s: %s", cases[i].text, cases[i].why);
+        ok (is_refused (file_uri, 4, cases[i].why), "the file of a topology %s is refused: %s", cases[i].text,
+            cases[i].why);
     }
 }
 
@@ -459,7 +460,7 @@ static void test_levels (void)
         parent[rank] = rank - 1;
     write_parents (parent, size);
     snprintf (why, sizeof (why), "rank %" PRIu32 " is more than 512 levels below rank 0", size - 1);
-    ok (is_refused (file_uri, size, why), "%s", why);
+    ok (is_refused (file_uri, size, why), "a file of a topology is refused: %s", why);
     for (uint32_t rank = 1; rank < size; rank++) /* the deepest rank is checked first */
         parent[rank] = rank + 1 < size ? rank + 1 : 0;
     write_parents (parent, size);

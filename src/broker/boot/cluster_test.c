@@ -33,8 +33,10 @@ static void test_places (void)
     ok (strcmp (c->hosts[1].name, "n8.x") == 0 && strcmp (c->hosts[3].name, "n10.x") == 0
             && strcmp (c->hosts[4].name, "n007.x") == 0,
         "ranks follow the order of the list of hosts");
-    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://login-ib.net:81") == 0, "%s", text);
-    ok (cluster_endpoint (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://z-ib.net:7000") == 0, "%s", text);
+    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://login-ib.net:81") == 0,
+        "a host has the endpoint of its line or of cluster.address: %s", text);
+    ok (cluster_endpoint (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://z-ib.net:7000") == 0,
+        "a host has the endpoint of its line or of cluster.address: %s", text);
     ok (c->hosts[5].port == 7000 && c->hosts[0].port == 81 && strcmp (c->interface, "*") == 0,
         "a host listens at the port that the list has for it");
     ok (cluster_endpoint (c, 5, text, 5) < 0, "an endpoint that is too long is refused, not cut");
@@ -53,7 +55,8 @@ static void test_numbers (void)
     ok (strcmp (c->hosts[1].name, "fd00::7") == 0 && strcmp (c->hosts[3].name, "fd00::9") == 0
             && c->hosts[3].port == 7000,
         "an IPv6 address is stored in its canonical form; without a port it needs no brackets");
-    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:81") == 0, "%s", text);
+    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:81") == 0,
+        "a host has the endpoint of its line or of cluster.address: %s", text);
     cluster_destroy (c);
 }
 
@@ -129,7 +132,8 @@ static void test_faults (void)
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
         idt_error_t err = { "" };
 
-        ok (!make (cases[i].hosts, cases[i].address, &err) && strstr (err.text, cases[i].fault), "%s", err.text);
+        ok (!make (cases[i].hosts, cases[i].address, &err) && strstr (err.text, cases[i].fault),
+            "an invalid list of hosts is refused: %s", err.text);
     }
 }
 

@@ -222,8 +222,8 @@ static void test_history (unsigned seed, bool credits)
     }
     settle (&a, &b);
     if (a.channel.broken || b.channel.broken || !all_came (&a, &b) || !all_came (&b, &a))
-        ok (false, "history %u: a %s, b %s", seed, a.channel.broken ? a.channel.broken : "lives",
-            b.channel.broken ? b.channel.broken : "lives");
+        ok (false, "history %u: both ends live and have all messages: a %s, b %s", seed,
+            a.channel.broken ? a.channel.broken : "lives", b.channel.broken ? b.channel.broken : "lives");
     if (credits && (a.most > WINDOW + 4 * CHANNEL_PART || channel_stats (&a.channel).bytes > 0))
         ok (false, "history %u: at most %zu bytes were on the wire at a time", seed, a.most);
     end_fini (&a);

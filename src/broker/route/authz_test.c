@@ -57,7 +57,7 @@ static void check_refused (const char *name, const char *value)
 
     attr_give (attrs, name, value, NULL);
     ok (authz_init (&a, attrs, &err) < 0 && errno == EINVAL && strstr (err.text, name) && strstr (err.text, value),
-        "%s", err.text);
+        "an invalid attribute for access is refused: %s", err.text);
     attrs_destroy (attrs);
 }
 

@@ -39,7 +39,7 @@ static void test_encode (json_t *vectors)
                fits && text_is (&id, get_s (row, "id")) && flax_join (&f, &joined) == 0 && same (&id, &joined)
                    && flax_from_bytes (id.bytes, FLAX_SIZE, &joined) == 0 && same (&id, &joined));
     }
-    tally_end (&t, "same text, which can be read, split and joined");
+    tally_end (&t, "each id has the text of the original, and can be read, split and joined");
 }
 
 /* The time of a row, converted with our functions: a double if it was one, else whole seconds. */
@@ -79,7 +79,7 @@ static void test_generate (json_t *vectors)
                    && flax_split (&id).random == random);
         flax_gen_destroy (gen);
     }
-    tally_end (&t, "same millisecond for the same double, and same id");
+    tally_end (&t, "a time as a double gives the millisecond and the id of the original");
 }
 
 static void test_out_of_range (json_t *vectors)
@@ -95,7 +95,7 @@ static void test_out_of_range (json_t *vectors)
         tally (&t, "the original makes an id that sorts and decodes wrongly",
                refused && flax_ms_at (unix_ms, &ms) < 0 && errno == EOVERFLOW && ms == 99);
     }
-    tally_end (&t, "refused");
+    tally_end (&t, "a time that the original converts wrongly is refused");
 }
 
 static int64_t fixed_now (void *arg)
@@ -129,7 +129,7 @@ static void test_odd_arguments (json_t *vectors)
             tally (&t, "integers that do not fit into an id cannot be passed here",
                    json_object_get (row, "base64_lex_encode_of") != NULL);
     }
-    tally_end (&t, "same refusals");
+    tally_end (&t, "a text that the original refuses is refused");
     ok (flax_ms_at_seconds (NAN, &ms) < 0 && errno == EINVAL && flax_ms_at_seconds (INFINITY, &ms) < 0
             && errno == EINVAL && flax_ms_at_seconds (-INFINITY, &ms) < 0 && errno == EINVAL,
         "a time in seconds that is not finite fails with EINVAL");
@@ -155,7 +155,7 @@ static void test_order (json_t *vectors)
                    && flax_compare (&last, &id) < 0);
         last = id;
     }
-    tally_end (&t, "later ids are greater");
+    tally_end (&t, "an id that the original made later is greater");
     json_array_foreach (in, i, row)
         if (n > 256 || flax_parse (json_string_value (row), 16, &ids[i], NULL) < 0)
             bail_out ("cannot read section sort");
@@ -180,7 +180,7 @@ static void test_strict (json_t *vectors)
         tally (&t, taken_there != canonical ? "the original's pattern accepts texts that are not ids" : NULL,
                taken == canonical);
     }
-    tally_end (&t, "exactly the canonical texts are accepted");
+    tally_end (&t, "of the texts exactly the canonical ones are accepted");
     ok (flax_parse (get_s (example, "id"), 16, &id, NULL) == 0 && is_hex (id.bytes, 12, get_s (example, "num_hex24"))
             && flax_unix_ms (&id) == get_i (example, "ms_since_epoch") + FLAX_EPOCH_MS,
         "the example id in the original's README is read");
@@ -192,7 +192,7 @@ static void test_strict (json_t *vectors)
                    flax_parse (json_string_value (text), 16, &id, NULL) == 0
                        && flax_unix_ms (&id) == get_i (row, "timestamp_s") * 1000);
     }
-    tally_end (&seeded, "the time of each id is read");
+    tally_end (&seeded, "the time of each id of the original is read");
 }
 
 static void test_hostile (void)

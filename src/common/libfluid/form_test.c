@@ -94,8 +94,8 @@ static void test_form_vectors (const json_t *vectors, enum fluid_form form)
         tally (&read, NULL, parses (text, id));
         sized &= respects_size (id, form, strlen (text));
     }
-    tally_end (&written, "written as recorded");
-    tally_end (&read, "read as recorded");
+    tally_end (&written, "ids are written as the recorded text");
+    tally_end (&read, "texts are read as the recorded id");
     ok (sized, "writing %s into a buffer that is too small fails with ENOSPC and leaves the buffer unchanged", name);
 }
 
@@ -110,7 +110,7 @@ static void test_vectors (void)
         test_form_vectors (vectors, form);
     json_array_foreach (vectors, i, o)
         tally (&fields, NULL, fields_agree (o, number_of (o, "id")));
-    tally_end (&fields, "equal to the recorded ones");
+    tally_end (&fields, "the fields of an id are the recorded ones");
     json_decref (vectors);
 }
 
@@ -133,14 +133,14 @@ static void test_parse_vectors (void)
 
     json_array_foreach (vectors_section (vectors, "accept"), i, o)
         tally (&accept, NULL, parses (get_s (o, "input"), number_of (o, "id")));
-    tally_end (&accept, "read as the recorded id");
+    tally_end (&accept, "an accepted text is read as the recorded id");
     json_array_foreach (vectors_section (vectors, "reject"), i, o) {
         bool good = refuses (get_s (o, "input"), string_of (o, "error"));
         tally (&reject, NULL, good);
         if (!good)
             diag ("%s: %s", string_of (o, "error"), string_of (o, "why"));
     }
-    tally_end (&reject, "refused with the recorded errno");
+    tally_end (&reject, "an invalid text is refused with the recorded errno");
     json_decref (vectors);
 }
 

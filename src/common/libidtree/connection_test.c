@@ -171,7 +171,8 @@ static void test_other_instance (void)
     test_server_start (s);
     ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE,
         "a broker of another instance on the same socket is refused with ESTALE");
-    ok (strstr (idt_lost_error (h), UUID_1) && strstr (idt_lost_error (h), UUID_2), "%s", idt_lost_error (h));
+    ok (strstr (idt_lost_error (h), UUID_1) && strstr (idt_lost_error (h), UUID_2),
+        "the error after a broker of another instance has both UUIDs: %s", idt_lost_error (h));
     test_server_stop (s);
     test_server_set_instance (s, NULL);
     test_server_start (s);

@@ -300,7 +300,7 @@ static void test_memory (int i)
         idt_msg_unref (msg);
     } while (rc < 0 && n++ < 1000);
     ok (good, "%s: each failed allocation gives ENOMEM and changes nothing", cases[i].name);
-    ok (n == cases[i].allocations, "%s needs %u allocations", cases[i].name, n);
+    ok (n == cases[i].allocations, "the call %s needs exactly %u allocations", cases[i].name, n);
 }
 
 /* The caller did not initialize the error text. */

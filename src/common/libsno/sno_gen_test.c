@@ -184,7 +184,7 @@ static void test_scripts (json_t *vectors)
             tally (&t, NULL, script_holds (row));
         diag ("script %s", name);
     }
-    tally_end (&t, "same ids, and same state after each call");
+    tally_end (&t, "a generator makes the ids of the original, and has the state of the original after each call");
 }
 
 /* --- ids for specific times -------------------------------------------------------------- */
@@ -220,7 +220,7 @@ static void test_new_at (json_t *vectors)
 
     json_array_foreach (vectors_section (vectors, "new_with_time"), i, row)
         tally (&t, new_at_fits (row) ? NULL : "the original wraps times outside the format", new_at_row_holds (row));
-    tally_end (&t, "same ids");
+    tally_end (&t, "a generator makes the ids of the original");
     json_array_foreach (vectors_section (vectors, "new_with_time_rollover"), i, row) {
         struct sno_snapshot config = { .sequence_min = (uint16_t)get_i (row, "min"),
                                        .sequence_max = (uint16_t)get_i (row, "max") };

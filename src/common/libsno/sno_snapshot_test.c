@@ -65,7 +65,8 @@ static void test_bounds (json_t *vectors)
             reasons += reason_fits (row);
         }
     }
-    tally_end (&t, "same bounds, same refusals, and the input is unchanged");
+    tally_end (
+        &t, "a snapshot gives the bounds of the original or is refused as by the original, and the input is unchanged");
     ok (reasons == refused && refused > 0,
         "each refused snapshot has the same reason as in the original; the minimal pool is 6, where the original's "
         "text says 4");
@@ -86,7 +87,7 @@ static void test_json (json_t *vectors)
                    && s.now == get_i (row, "now") && s.wall_hi == 9 && s.drifts == 3
                    && sno_snapshot_format (&s, json, sizeof (json)) == (int)strlen (text) && !strcmp (json, text));
     }
-    tally_end (&t, "read and written back unchanged");
+    tally_end (&t, "a snapshot of the original is read and written back unchanged");
 }
 
 static void test_partition (json_t *vectors)
@@ -105,7 +106,7 @@ static void test_partition (json_t *vectors)
                    && read.partition == get_i (row, "as_uint16")
                    && (uint32_t)read.partition << 16 == get_i (row, "internal_u32"));
     }
-    tally_end (&t, "two bytes, the higher one first");
+    tally_end (&t, "a partition is two bytes, the higher one first");
 }
 
 static void test_extremes (void)
@@ -167,7 +168,7 @@ static void test_texts (void)
         size_t pos = 0;
         int rc = sno_snapshot_parse (texts[i].json, strlen (texts[i].json), &s, &pos);
         if (texts[i].errnum == 0)
-            ok (rc == 0, "'%s' is a snapshot", texts[i].json);
+            ok (rc == 0, "'%s' is accepted as a snapshot", texts[i].json);
         else
             ok (rc < 0 && errno == texts[i].errnum && pos == texts[i].pos, "'%s' is refused as a snapshot at %zu (%zu)",
                 texts[i].json, texts[i].pos, pos);

@@ -131,7 +131,7 @@ static void test_parse (json_t *vectors)
         else
             tally (&t, NULL, parse_row_holds (row));
     }
-    tally_end (&t, "same ids, same errors, same receivers");
+    tally_end (&t, "a text gives the id, the error and the receiver of the original");
     ok (t.excepted[0].count > 0, "the vectors have JSON tokens without quotes, which only the original accepts");
 }
 
@@ -152,7 +152,7 @@ static void test_invalid_chars (json_t *vectors)
         tally (&t, "the original accepts characters outside the alphabet",
                sno_parse (text, len, &id, &pos) < 0 && errno == EINVAL && pos == expected && same (&id, &before));
     }
-    tally_end (&t, "refused at their position");
+    tally_end (&t, "an invalid text is refused at the position of the error");
 }
 
 static void test_order (json_t *vectors)
@@ -167,7 +167,7 @@ static void test_order (json_t *vectors)
         sno_t a = from_hex (get_s (row, "a")), b = from_hex (get_s (row, "b"));
         tally (&t, NULL, sno_compare (&a, &b) == get_i (row, "compare"));
     }
-    tally_end (&t, "same order");
+    tally_end (&t, "two ids have the order of the original");
     if (n > 256)
         bail_out ("section sort is larger than expected");
     json_array_foreach (in, i, row)
@@ -190,7 +190,7 @@ static void test_partitions (json_t *vectors)
         sno_partitions_init (&pool, (uint64_t)get_i (row, "units_now"));
         tally (&t, NULL, sno_partitions_deal (&pool, &partition) == 0 && partition == get_i (row, "seed"));
     }
-    tally_end (&t, "same seeds");
+    tally_end (&t, "a start time gives the first partition of the original");
     json_array_foreach (vectors_section (vectors, "auto_partition"), i, row) {
         sno_partitions_init (&pool, (uint64_t)get_i (row, "seed"));
         good = 0;

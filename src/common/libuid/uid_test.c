@@ -32,7 +32,7 @@ static void test_node_hash (json_t *vectors)
                len <= sizeof (name) && h == get_i (row, "phash2") && !strcmp (hex, get_s (row, "fingerprint_hex"))
                    && uid_fingerprint_legacy (name, len) == get_i (row, "legacy_phash"));
     }
-    tally_end (&t, "same fingerprints, old and new, including carries out of bit 31");
+    tally_end (&t, "a name has the fingerprints of the original, old and new, including carries out of bit 31");
     ok (uid_fingerprint ("svc-0@svc-0.svc.default.svc.cluster.local", 41)
             == uid_fingerprint ("svc-1@svc-1.svc.default.svc.cluster.local", 41),
         "the names of two numbered nodes can have the same fingerprint, because of the hash function");
@@ -66,7 +66,7 @@ static void test_cast (json_t *vectors)
             out = id;
         tally (&t, NULL, expected ? rc == 0 && is_value (&out, expected) : rc < 0 && errno == EINVAL);
     }
-    tally_end (&t, "l, g, gtol and z");
+    tally_end (&t, "the casts l, g, gtol and z give the ids of the original");
     ok (t.excepted[0].count < t.passed, "few rows of the vectors about casts of ids have to be left out");
 }
 
@@ -83,7 +83,7 @@ static void test_distance (json_t *vectors)
         int rc = read ? uid_distance (&a, &b, &out) : 0;
         tally (&t, NULL, read && (expected ? rc == 0 && is_value (&out, expected) : rc < 0 && errno == EINVAL));
     }
-    tally_end (&t, "same differences, same refusals");
+    tally_end (&t, "two ids have the difference of the original, or are refused as by the original");
     struct uid big = { .a = 1 << 20 }, out, none = { 0 };
     ok (uid_distance (&big, &none, &out) < 0 && errno == EOVERFLOW, "a field of an id of 2^20 is refused");
     int refused = 0;
@@ -109,7 +109,7 @@ static void test_timestamp_ms (json_t *vectors)
         struct uid id;
         tally (&t, NULL, vector_value (json_object_get (row, "in"), &id) && uid_unix_ms (&id) == get_i (row, "ms"));
     }
-    tally_end (&t, "same milliseconds");
+    tally_end (&t, "an id has the millisecond of the original");
 }
 
 /* --- vector clocks ----------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static void test_vclock (json_t *vectors)
         else
             tally (&t, NULL, vclock_row_holds (row, a, na, b, nb));
     }
-    tally_end (&t, "join, descend, diff");
+    tally_end (&t, "join, descend and diff of vector clocks give the results of the original");
     ok (t.passed > 4 * t.excepted[0].count, "few rows of the vectors about vector clocks have to be left out");
 }
 
@@ -325,7 +325,7 @@ static void test_make (json_t *vectors)
             && !strcmp (text, get_s (row, "g_text"));
         tally (&rows, NULL, l && g);
     }
-    tally_end (&rows, "a time and a counter make the same ids");
+    tally_end (&rows, "a time and a counter make the ids of the original");
     ok (uid_make (-1, 0, &id) < 0 && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX + 1, 0, &id) < 0
             && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX, 0, &id) == 0 && id.a == UID_A_MAX,
         "times outside the format are refused, and the last time of the format is accepted");

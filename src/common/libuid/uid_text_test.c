@@ -58,7 +58,9 @@ static void test_encode (json_t *vectors, const char *section)
 
     json_array_foreach (vectors_section (vectors, section), i, row)
         tally (&t, NULL, encode_row_holds (row));
-    tally_end (&t, "same bytes and text, which can be read; fields that do not fit are refused without UID_WRAP");
+    tally_end (&t,
+               "an id has the bytes and the text of the original, and can be read; fields that do not fit are refused "
+               "without UID_WRAP");
 }
 
 static void test_bad_drift (json_t *vectors)
@@ -97,7 +99,7 @@ static void test_node_length (json_t *vectors)
                        && is_hex (bytes, 12, get_s (json_object_get (row, "result"), "ok")));
         json_decref (node);
     }
-    tally_end (&t, "only a node of 4 bytes is valid");
+    tally_end (&t, "an id can be written only with a node of 4 bytes");
     ok (t.passed == 1, "the vectors have exactly one valid row with a node of 4 bytes");
 }
 
@@ -120,7 +122,7 @@ static void test_decode (json_t *vectors)
         else
             tally (&t, NULL, expected ? rc == 0 && is_value (&id, expected) : rc < 0 && errno == EMSGSIZE);
     }
-    tally_end (&t, "same values, and the own node by its name");
+    tally_end (&t, "bytes are read as the values of the original, and the own node by its name");
     ok (t.excepted[0].count > 0, "the vectors have rows with a drift that the original cannot write");
 }
 
@@ -154,7 +156,7 @@ static void test_decode64 (json_t *vectors)
         surplus += spare;
         tally (&t, spare ? spare_bits : NULL, expected ? rc == 0 && is_value (&id, expected) : rc < 0);
     }
-    tally_end (&t, "same values, same refusals");
+    tally_end (&t, "a text is read as the values of the original, or is refused as by the original");
     ok (surplus > 0, "the vectors have rows with surplus bits");
     struct uid id;
     size_t pos;
@@ -177,14 +179,14 @@ static void test_base64 (json_t *vectors)
                !strcmp (text, get_s (row, "text")) && len == (ssize_t)strlen (text)
                    && uid_base64_parse (text, (size_t)len, back, n, NULL) == (ssize_t)n && !memcmp (bytes, back, n));
     }
-    tally_end (&t, "same text, which can be read");
+    tally_end (&t, "base64 has the text of the original, and can be read");
     json_array_foreach (vectors_section (vectors, "b64_decode"), i, row) {
         size_t len = unhex (get_s (row, "text_hex"), text, sizeof (text));
         const char *expected = get_s (json_object_get (row, "result"), "ok");
         ssize_t rc = uid_base64_parse (text, len, back, sizeof (back), NULL);
         tally (&u, NULL, expected ? is_hex (back, (size_t)rc, expected) : rc < 0 && errno == EINVAL);
     }
-    tally_end (&u, "same bytes, same refusals");
+    tally_end (&u, "base64 is read as the bytes of the original, or is refused as by the original");
 }
 
 static void test_room (void)

@@ -48,7 +48,7 @@ static void test_read (void)
         refused);
     ok (bad_last == refused && last == 77, "ranges_last () refuses a text that is not a set of ranges");
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
-        ok (ranges_have (good[i].text, good[i].n) == good[i].have, "'%s' %s %u", good[i].text,
+        ok (ranges_have (good[i].text, good[i].n) == good[i].have, "the set of ranges '%s' %s %u", good[i].text,
             good[i].have ? "has" : "has not", good[i].n);
 }
 

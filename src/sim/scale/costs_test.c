@@ -70,7 +70,8 @@ int main (void)
     ok (read_text (&c, "{\"about\":\"x\",\"request_us\":1.5,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
             && c.request_us == 1.5 && c.send_us == 2 && c.bytes_per_us == 9 && c.lost_ms == 1,
         "each number of a file of costs is read into its member %s", err.text);
-    ok (costs_read (&c, "/nowhere/costs.json", &err) < 0 && strstr (err.text, "/nowhere/costs.json"), "%s", err.text);
+    ok (costs_read (&c, "/nowhere/costs.json", &err) < 0 && strstr (err.text, "/nowhere/costs.json"),
+        "a missing file of costs is refused with its path: %s", err.text);
     refuses ("{", "expected");
     refuses ("[]", "not a JSON object");
     refuses ("{\"request_us\":1,\"bytes_per_us\":9," ALL "}", "'send_us' is missing");

@@ -532,8 +532,8 @@ static void test_errors (void)
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
         ask_json (&t, 1, cases[i].topic, cases[i].payload, cases[i].roles);
         int errnum = error_of (&t, text, sizeof (text));
-        ok (errnum == cases[i].errnum && strstr (text, cases[i].say), "%s %s: %s %s", cases[i].topic,
-            cases[i].payload ? cases[i].payload : "-", errnum ? strerror (errnum) : "success", text);
+        ok (errnum == cases[i].errnum && strstr (text, cases[i].say), "a request gets this error or none: %s %s: %s %s",
+            cases[i].topic, cases[i].payload ? cases[i].payload : "-", errnum ? strerror (errnum) : "success", text);
     }
     ask_block (&t, 1, 1, UINT64_MAX, 1);
     ok (error_of (&t, text, sizeof (text)) == EAGAIN, "a request with an 'after' too far ahead is refused: %s", text);

@@ -967,7 +967,7 @@ static void test_histories (struct history *h, uint64_t first, uint64_t count)
         moves += h->seen.moves;
         failures += h->seen.failures;
     }
-    ok (bad == 0, "%" PRIu64 " histories keep all promises", count);
+    ok (bad == 0, "%" PRIu64 " random histories keep all promises of job ingest", count);
     diag ("answers: %" PRIu64 " stored, %" PRIu64 " same, %" PRIu64 " unknown, %" PRIu64 " refused", stored, same,
           unknown, refused);
     diag ("%" PRIu64 " late, %" PRIu64 " copies of stored jobs, %" PRIu64 " restarts, %" PRIu64 " moves, %" PRIu64
