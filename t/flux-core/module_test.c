@@ -224,7 +224,7 @@ static void test_questions (struct broker *b)
     ask_as (b, IDT_ROLE_USER | IDT_ROLE_LOCAL, "idtree-flux.shutdown", "{}");
     wait_until (b->answer) turn (b);
     ok (idt_msg_errnum (b->answer) != 0, "the module refuses a guest's request to end it");
-    test_ids (b, "after that");
+    test_ids (b, "after refused requests");
 }
 
 static void test_refused (struct broker *b, const char *argument, const char *text)
@@ -239,7 +239,7 @@ static void test_life (struct broker *b)
 {
     load (b, NULL);
     ok (b->running, "a loaded module reports that it runs");
-    test_ids (b, "then");
+    test_ids (b, "after the module was loaded");
     test_questions (b);
     unload_by_request (b);
     ok (!b->result, "the module ends when the instance owner requests it");
@@ -250,21 +250,21 @@ static void test_life (struct broker *b)
 static void test_ends (struct broker *b)
 {
     load (b, NULL);
-    test_ids (b, "loaded again");
+    test_ids (b, "after it was loaded again");
     if (pthread_cancel (b->thread) != 0)
         bail_out ("pthread_cancel");
     ask_as (b, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, "fluid.info", "{}"); /* wakes the module's reactor */
     unload (b);
     ok (b->result == PTHREAD_CANCELED, "the module ends when its thread is canceled");
     load (b, NULL);
-    test_ids (b, "after that");
+    test_ids (b, "after its thread was canceled and it was loaded again,");
     b->state = "finalize";
     wait_until (b->monitor) turn (b);
     respond (b, b->monitor, 0, "{}");
     unload (b);
     ok (!b->result, "the module ends when its broker is about to end");
     load (b, NULL);
-    test_ids (b, "after that, too,");
+    test_ids (b, "after it has ended before its broker and was loaded again,");
     unload_by_request (b);
 }
 

@@ -32,7 +32,7 @@ static void test_define (void)
         "an immutable attribute of the broker cannot be set on the command line");
     ok (attr_define (a, "none", NULL, 0, &err) == 0 && !attr_get (a, "none", NULL),
         "an attribute without a default stays undefined");
-    ok (attr_give (a, "", "1", NULL) < 0 && errno == EINVAL, "an empty name is refused");
+    ok (attr_give (a, "", "1", NULL) < 0 && errno == EINVAL, "an attribute with an empty name is refused");
     attrs_destroy (a);
     attrs_destroy (NULL);
 }
@@ -184,7 +184,8 @@ static void test_u32 (void)
         attr_give (a, "n", numbers[i].text, NULL);
         rc = attr_u32 (a, "n", "5", 1, 10, &value, &err);
         ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : value, &numbers[i], err.text),
-            "a number from 1 to 10: '%s' %s", numbers[i].text, numbers[i].value < 0 ? "is refused" : "is accepted");
+            "the number '%s' for an attribute from 1 to 10 %s", numbers[i].text,
+            numbers[i].value < 0 ? "is refused" : "is accepted");
         attrs_destroy (a);
     }
 }
@@ -205,7 +206,7 @@ static void test_size (void)
 
         attr_give (a, "n", numbers[i].text, NULL);
         rc = attr_size (a, "n", "8k", 4096, 1 << 30, &value, &err);
-        ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : (double)value, &numbers[i], err.text), "a size: '%s' %s",
+        ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : (double)value, &numbers[i], err.text), "the size '%s' %s",
             numbers[i].text, numbers[i].value < 0 ? "is refused" : "is accepted");
         attrs_destroy (a);
     }
@@ -227,7 +228,7 @@ static void test_seconds (void)
 
         attr_give (a, "n", numbers[i].text, NULL);
         rc = attr_seconds (a, "n", "5s", .1, 3600., &value, &err);
-        ok (number_agrees (rc, value, &numbers[i], err.text), "a time: '%s' %s", numbers[i].text,
+        ok (number_agrees (rc, value, &numbers[i], err.text), "the time '%s' %s", numbers[i].text,
             numbers[i].value < 0 ? "is refused" : "is accepted");
         attrs_destroy (a);
     }

@@ -38,14 +38,14 @@ static void test_names (void)
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
         errno = 0;
         err.text[0] = '\0';
-        ok (!topo_create (bad[i], 8, &err) && errno == EINVAL && strstr (err.text, bad[i]), "'%s' is refused: %s",
-            bad[i], err.text);
+        ok (!topo_create (bad[i], 8, &err) && errno == EINVAL && strstr (err.text, bad[i]),
+            "the topology '%s' is refused: %s", bad[i], err.text);
     }
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++) {
         struct topo *t = topo_create (good[i][0], 8, NULL);
 
-        ok (t && t->size == 8 && strcmp (t->name, good[i][1]) == 0, "'%s' is accepted, and its name is %s", good[i][0],
-            good[i][1]);
+        ok (t && t->size == 8 && strcmp (t->name, good[i][1]) == 0, "the topology '%s' is accepted, and its name is %s",
+            good[i][0], good[i][1]);
         topo_destroy (t);
     }
     topo_destroy (NULL);

@@ -1412,8 +1412,7 @@ static void test_silent_parent (enum wire_kind kind)
     UNTIL (&w, w.parent.held && idt_msg_matchtag (w.parent.held) == 3);
     reply (&w.parent);
     UNTIL (&w, w.child.answers == 3);
-    ok (w.child.unreachable == 2 && w.child.ups >= 2,
-        "a child joins a parent that was silent again when the parent continues");
+    ok (w.child.unreachable == 2 && w.child.ups >= 2, "when a silent parent continues, its child joins it again");
     world_fini (&w);
 }
 

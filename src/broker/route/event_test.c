@@ -418,7 +418,7 @@ static void test_missed (void)
     for (int i = 0; i < 100; i++)
         idt_msg_route_push (msg, STREAM);
     ok (event_publish_new (ev, msg) == 6 && idt_msg_route_count (event_after (ev, 5, &seq)) == 0,
-        "kept events have no routes");
+        "the events that a broker keeps have no routes");
     msg = make_event ("x", 0, NULL);
     memset (idt_msg_alloc_payload (msg, EVENT_MAX_BYTES), 0, EVENT_MAX_BYTES);
     ok (event_publish_new (ev, msg) == 0 && errno == EMSGSIZE, "an event larger than EVENT_MAX_BYTES is refused");

@@ -1026,7 +1026,7 @@ static void test_unread (void)
     ok (get (&e, &s) == 1 && !usock_unread (s.local), "a response is no longer unread when its client has read it");
     end_close (&e, &s);
     end_close (&other, &s);
-    ok (!usock_unread (s.local), "without clients nothing is unread");
+    ok (!usock_unread (s.local), "without clients no response is unread");
     server_fini (&s);
 }
 

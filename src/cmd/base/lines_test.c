@@ -52,7 +52,7 @@ int main (void)
         "lines are passed on in order, with their numbers");
     ok (gives_cut_anywhere (TEXT ("1\n2"), "1:1:1|2:1:2|"), "the last line of a stream needs no newline");
     ok (gives_cut_anywhere (TEXT (""), ""), "an empty stream has no lines");
-    ok (gives_cut_anywhere (TEXT ("1\n\n\n5\n"), "1:1:1|2:0:|3:0:|4:1:5|"), "empty lines are passed on");
+    ok (gives_cut_anywhere (TEXT ("1\n\n\n5\n"), "1:1:1|2:0:|3:0:|4:1:5|"), "empty lines of a stream are passed on");
     ok (gives_cut_anywhere (TEXT ("1\n2\0003\n4\n"), "1:1:1|2:3:2|3:1:4|"),
         "the length of a line that contains a NUL is above its strlen ()");
     memset (longline, ' ', sizeof (longline));

@@ -53,7 +53,7 @@ static void shows (const char *text, const char *want)
     char got[TEXT_MAX];
 
     print (got, "%s", text);
-    ok (strcmp (got, want) == 0, "is shown as '%s'", got);
+    ok (strcmp (got, want) == 0, "a text for a terminal is shown as '%s'", got);
 }
 
 static void test_harmless (void)

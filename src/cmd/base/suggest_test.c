@@ -35,7 +35,7 @@ int main (void)
     ok (!strcmp (suggest ("statr", words, n), "start"), "the suggestion for statr is start");
     ok (!strcmp (suggest ("pnig", words, n), "ping"), "the suggestion for pnig is ping");
     ok (!strcmp (suggest ("gettattr", words, n), "getattr"), "the suggestion for gettattr is getattr");
-    ok (!suggest ("frobnicate", words, n), "frobnicate gets no suggestion");
+    ok (!suggest ("frobnicate", words, n), "the word frobnicate gets no suggestion");
     ok (!suggest ("x", NULL, 0), "an empty list of words gives no suggestion");
     static const char *const job[] = { "submit", "list", "ack" };
     ok (!strcmp (suggest_synonym ("rm", job, 3), "ack") && !strcmp (suggest_synonym ("create", job, 3), "submit"),

@@ -624,7 +624,8 @@ static void run_reading (const json_t *root, int flags, const char *reading)
         const char *name = json_string_value (json_object_get (scenario, "n"));
         if (!(flags & IDCOMP_ORIGINAL) && is_refused (name))
             skip (name, "IDCOMP_STRICT refuses this scenario"), excepted++;
-        else if (ok (run_scenario (w, json_object_get (scenario, "o")), "%s reading: %s", reading, name))
+        else if (ok (run_scenario (w, json_object_get (scenario, "o")), "%s reading of a scenario of the original: %s",
+                     reading, name))
             passed++;
         else
             failed++;

@@ -88,7 +88,8 @@ static void check_range (void)
     struct idcomp_range range;
     idt_error_t error;
 
-    ok (docwire_get_range (o, &range, &error) == 0 && range.first == 1 && range.count == 2, "a range is read");
+    ok (docwire_get_range (o, &range, &error) == 0 && range.first == 1 && range.count == 2,
+        "a range is read from JSON");
     json_t *element = parse_new (docwire_element ("doc", UUID, UINT64_C (0x0123456789abcdef), 4, &range));
     ok (is_string (element, "document", "doc") && is_string (element, "uuid", UUID) && is_number (element, "seq", 4)
             && is_string (element, "digest", "0123456789abcdef")

@@ -201,7 +201,7 @@ static void test_route_limit (void)
         good = good && idt_msg_route_push (msg, idt_msg_route_oldest (msg)) == 0;
     ok (good && idt_msg_route_count (msg) == IDT_MSG_MAX_ROUTES && is_string (idt_msg_route_newest (msg), uuid_a),
         "%d routes can be pushed, each a copy of one on the stack", IDT_MSG_MAX_ROUTES);
-    ok (idt_msg_route_push (msg, uuid_b) < 0 && errno == EOVERFLOW, "one more route fails with EOVERFLOW");
+    ok (idt_msg_route_push (msg, uuid_b) < 0 && errno == EOVERFLOW, "a route above the limit fails with EOVERFLOW");
     idt_msg_route_pop (msg);
     ok (idt_msg_route_push (msg, uuid_b) == 0, "after a route was popped from a full stack another can be pushed");
     idt_msg_unref (msg);

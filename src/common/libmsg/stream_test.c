@@ -155,7 +155,8 @@ static void test_connection (void)
     ok (msg_stream_fill (pair.b, &eof) > 0, "one read of a socket receives both messages");
     for (int i = 0; i < 2; i++) {
         read = msg_stream_next (pair.b, NULL);
-        ok (read && same_message (read, msg) && is_numbered_message (read, 1), "message %d is received", i);
+        ok (read && same_message (read, msg) && is_numbered_message (read, 1),
+            "message %d of two that were read together is received", i);
         idt_msg_unref (read);
     }
     shutdown (pair.fd[0], SHUT_WR);

@@ -118,10 +118,10 @@ static void test_results (void)
     key[64] = value[100] = '\0';
     ok (pmi_client_put (c, key, "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", value, NULL) < 0
             && errno == EINVAL && pmi_client_get (c, key, buf, sizeof (buf), NULL) < 0 && errno == EINVAL,
-        "EINVAL: a value above the limits of the server");
+        "EINVAL: a value is above the limits of the server");
     ok (pmi_client_put (c, "a b", "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", "v\nw", NULL) < 0
             && errno == EINVAL,
-        "EINVAL: characters that PMI cannot transmit");
+        "EINVAL: a value has characters that PMI cannot transmit");
     ok (pmi_client_put (c, "k", "v", NULL) < 0 && errno == EEXIST, "EEXIST: the server refuses a put");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT && !strcmp (buf, "same"),
         "ENOENT: the requested key does not exist");

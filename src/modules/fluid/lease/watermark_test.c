@@ -99,7 +99,7 @@ static void test_reports (void)
     }
     all = report (A, UINT64_MAX);
     reports_join (r, 0, &all);
-    ok (sorted && all.lessees.count == 26 * 27, "each of many children counts once");
+    ok (sorted && all.lessees.count == 26 * 27, "each of many children counts once in the joined report");
     for (uint32_t i = 0; reports.count < REPORTS_MAX && i < 2 * REPORTS_MAX; i++) {
         memcpy (x.from, (char[4]){ (char)(1 + i / 1681 % 41), (char)(1 + i / 41 % 41), (char)(1 + i % 41), 'x' }, 4);
         sorted = sorted && reports_take (r, 0, &x) == 0;
