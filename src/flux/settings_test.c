@@ -47,7 +47,7 @@ int main (void)
         "a setting that is given but was never read is reported as unknown");
     ok (is_set (s, "fluid.max-generators", "2"), "a setting that is a number is read as a text");
     ok (is_set (s, "statedir", "/x") && !settings_unknown (s),
-        "a setting that is not in the table of the module has its own name");
+        "a key of the configuration that is in no table is used as it is");
     ok (is_set (s, "fluid.lanes", NULL), "a setting that was not given is read as NULL");
     settings_destroy (s);
     s = make ("fluid.epoch==", NULL, NULL);

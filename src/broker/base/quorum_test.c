@@ -78,7 +78,7 @@ static void test_take (void)
     struct quorum q = { .size = 20, .need = 18 };
 
     ok (!quorum_take (&q, 17, false) && quorum_take (&q, 18, false) && q.is_reached,
-        "the quorum is reached when as many brokers as it names have joined");
+        "a quorum of 18 brokers is reached when 18 brokers have joined");
     ok (!quorum_take (&q, 1, false) && q.is_reached && !quorum_take (&q, 20, true),
         "the quorum is reported as reached once, even if brokers leave later");
     q = (struct quorum){ .size = 20, .need = 20 };

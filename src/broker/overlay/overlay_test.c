@@ -1458,13 +1458,13 @@ static void test_hung_up (enum wire_kind kind)
     UNTIL (&w, w.parent.held);
     hang_up (&w.parent);
     UNTIL (&w, w.child.unreachable == 1);
-    ok (w.child.answers == 1, "a child that cannot get a response loses its link");
+    ok (w.child.answers == 1, "a link is ended if a response cannot be sent to the child");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
     ask (&w.parent, "leaf.x", 1, 1, 0);
     UNTIL (&w, w.child.held);
     hang_up (&w.child);
     UNTIL (&w, w.parent.unreachable == 1);
-    ok (w.parent.answers == 1, "a parent that cannot get a response loses its link");
+    ok (w.parent.answers == 1, "a link is ended if a response cannot be sent to the parent");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 3);
     ok (overlay_children_online (w.parent.ov) == 1,
         "a link that was lost because a response could not be sent is connected again");
@@ -1557,7 +1557,7 @@ static void test_large (enum wire_kind kind)
     ok (good, "large messages arrive complete over links");
     ask (&w.parent, "leaf.x", 1, 100, CHANNEL_MAX_MESSAGE);
     ok (w.parent.answers == 7 && w.parent.errnum == EMSGSIZE && w.parent.downs == 0,
-        "a request that is longer than a link takes is refused by the first broker");
+        "a request longer than a link accepts is refused by the first broker that gets it");
     ask (&w.parent, "leaf.x", 1, 101, 0);
     UNTIL (&w, w.child.held && idt_msg_matchtag (w.child.held) == 101);
     w.parent.errnum = 0;

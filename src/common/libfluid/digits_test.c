@@ -83,7 +83,7 @@ static void test_edges (void)
     ok (dec, "decimal digits are written as by printf");
     ok (hex, "hex digits are written as by printf");
     ok (dothex, "dotted hex is written as by printf");
-    ok (f58, "base58 digits are those of the arithmetic, without a leading 1");
+    ok (f58, "base58 digits of an id are the remainders of divisions by 58, without a leading 1");
 }
 
 /* Count the bytes that are digits of a form, both alone and before another digit. */
@@ -107,9 +107,9 @@ static int digit_bytes (form_decode_f decode, char neighbour)
 
 static void test_bytes (void)
 {
-    ok (digit_bytes (form_dec_decode, '0') == 10, "10 of the 256 bytes are decimal digits");
-    ok (digit_bytes (form_hex_decode, '0') == 22, "22 of the 256 bytes are hex digits, in both cases");
-    ok (digit_bytes (form_f58_decode, '1') == 58, "58 of the 256 bytes are base58 digits");
+    ok (digit_bytes (form_dec_decode, '0') == 10, "of the 256 bytes exactly 10 are decimal digits");
+    ok (digit_bytes (form_hex_decode, '0') == 22, "of the 256 bytes exactly 22 are hex digits, in both letter cases");
+    ok (digit_bytes (form_f58_decode, '1') == 58, "of the 256 bytes exactly 58 are base58 digits");
 }
 
 /* Whether the value of each byte of 'digits' is its position. */

@@ -81,7 +81,7 @@ static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
 
 static void test_ranges (void)
 {
-    ok (range_is (0, 1), "millisecond 0 has the range of its 2^24 ids");
+    ok (range_is (0, 1), "the range of millisecond 0 has the 2^24 lowest ids");
     ok (range_is (5, 9),
         "a range of milliseconds extends from the first id of its first millisecond to the first id after its last");
     ok (range_is (7, 7), "an empty range of time has two equal ids");

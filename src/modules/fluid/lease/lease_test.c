@@ -64,13 +64,14 @@ static void test_grants (void)
     ok (gives (t, 1055, A, 1, 1110, 1115),
         "a repeated request of the first incarnation, after another was granted a range, gets a new range");
     ok (denies (t, 1055, A, 2), "an empty range is not granted");
-    ok (gives (t, 1056, A, 2, 1115, 1116) && denies (t, 1058, A, 1), "a request with an old number gets nothing");
+    ok (gives (t, 1056, A, 2, 1115, 1116) && denies (t, 1058, A, 1),
+        "a lease request with a number below the last one is granted nothing");
     ok (gives (t, 1090, A, 3, 1116, 1120), "a range ends at the horizon at the latest");
     w.generator = 5;
-    ok (!lease_grant (t, 1090, &w, &g), "a request for a generator above the table is refused");
+    ok (!lease_grant (t, 1090, &w, &g), "a lease request for a generator above the table is refused");
     w = want (A, 1);
     w.incarnation[0] = '\0';
-    ok (!lease_grant (t, 1090, &w, &g), "a request without an incarnation is refused");
+    ok (!lease_grant (t, 1090, &w, &g), "a lease request without an incarnation is refused");
     free (t);
 
     t = lease_table_create (5, 60, FLUID_TIMESTAMP_MAX - 5);

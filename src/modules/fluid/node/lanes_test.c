@@ -61,11 +61,11 @@ static void test_order (void)
     fluid_join (&(struct fluid_fields){ 17, 4, 1023 }, &last);
     lanes_follow (&l, last);
     ok (lanes_reserve (&l, 17, 1, &first) == 1 && first > last,
-        "after an id of a lower generator, ids are made in the same millisecond");
+        "after an id of a lower generator lanes make ids in the same millisecond");
     fluid_join (&(struct fluid_fields){ 17, 105, 1 }, &last);
     lanes_follow (&l, last);
     ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == EAGAIN && lanes_reserve (&l, 18, 1, &first) == 1,
-        "after an id of one of its own generators or of a higher one, ids are made in the next millisecond");
+        "after an id of one of their own generators or of a higher one lanes make ids in the next millisecond");
     lanes_set_range (&l, 0, 0);
     ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == ERANGE, "a range of 0 milliseconds closes the lanes");
 }

@@ -210,7 +210,7 @@ static void test_keep (void)
     ok (is_complete (&s, 1) + is_complete (&s, 2) == 1,
         "the request that is not passed on is served by this rank meanwhile");
     answer (&s, 31);
-    ok (is_complete (&s, 1) && is_complete (&s, 2), "the parent's ids complete the request that was passed on");
+    ok (is_complete (&s, 1) && is_complete (&s, 2), "the parent's ids complete a request that was passed on");
     destroy (&s, 32);
 }
 
