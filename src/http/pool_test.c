@@ -155,7 +155,7 @@ static void test_rest (void)
         good = good && ids[0] == last + 1 && ids[255] == last + 256;
         last = good ? ids[255] : last;
     }
-    ok (good, "ids left in a block are given out before those of the next block, and none is lost");
+    ok (good, "ids left in a block are given out before the ids of the next block, and no id is lost");
 }
 
 /* The next block is requested while ids of the current block remain. */

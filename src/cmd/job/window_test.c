@@ -125,7 +125,7 @@ static void test_failure (void)
         "submissions that were stored are taken even after a failed one");
     ok (window_take (w, &number, &fate) && number == 2 && fate == WINDOW_FAILED, "submissions that failed are taken");
     ok (take_all (w, &number) == 4 && number == 7,
-        "after a failed submission those that would have been sent again are not taken");
+        "after a failed submission the submissions that would have been sent again are not taken");
     window_destroy (w);
 }
 

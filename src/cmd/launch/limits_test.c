@@ -83,12 +83,12 @@ static void test_some (void)
     ok (limits_check (&links, 1, 300, 2, &error) == 0 && limits_check (&links, 1, 300, 1, &error) < 0
             && strstr (error.text, "they need 1600 open files of a process")
             && strstr (error.text, "at most 168 can run here: pigs might fly"),
-        "what all brokers need together is divided among the processes, and the message of the limit has its "
+        "the needs of all brokers together are divided among the processes, and the message of the limit has its "
         "advice: %s",
         error.text);
-    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "what only some brokers need is added to the need of a process");
+    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "a need of only some brokers is added to the need of a process");
     ok (limits_check (&sockets, 1, 90000, 300, NULL) == 0 && limits_check (&sockets, 1, 90000, 100, &error) == 0,
-        "what only some brokers need counts for at most as many brokers as a process has");
+        "a need of only some brokers counts for at most as many brokers as a process has");
     struct limit more = sockets;
     more.of_some = 301;
     more.limit = 999;

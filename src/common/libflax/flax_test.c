@@ -224,7 +224,7 @@ static void test_hostile (void)
     ok (flax_format (&id, text, FLAX_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '#',
         "writing an id into a buffer that is too small fails with ENOSPC and leaves the buffer unchanged");
     ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE,
-        "another number of bytes than that of an id fails with EMSGSIZE");
+        "a number of bytes that no id has fails with EMSGSIZE");
 }
 
 static void test_limits (void)

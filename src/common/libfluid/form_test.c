@@ -293,7 +293,7 @@ static void test_names (void)
     ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "an invalid form has no name");
     errno = 0;
     ok (fluid_form_find ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX,
-        "a name that is not that of a form fails with EINVAL");
+        "a name that no form has fails with EINVAL");
     errno = 0;
     ok (fluid_format (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
         "writing an id in an invalid form fails with EINVAL");

@@ -68,7 +68,7 @@ static void test_default (void)
         "if IDTREE_URI is empty, the default URI is FLUX_URI: %s", error.text);
     unsetenv ("FLUX_URI");
     ok (strcmp (idt_default_uri (), "local:///run/idtree/local") == 0,
-        "if neither IDTREE_URI nor FLUX_URI is set, the default URI is that of the system instance");
+        "if neither IDTREE_URI nor FLUX_URI is set, the default URI names the system instance");
     h = idt_open (NULL, &error);
     ok (h || strstr (error.text, "no instance: neither IDTREE_URI nor FLUX_URI is set"),
         "a missing system instance is reported: %s", error.text);

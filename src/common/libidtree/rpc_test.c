@@ -109,7 +109,7 @@ static void test_errors (idt_t *h)
     idt_future_destroy (f);
     f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0 && errno == EACCES,
-        "for an error without a text idt_future_error returns that of strerror, and errno is kept");
+        "for an error without a text idt_future_error returns the text of strerror, and errno is kept");
     idt_future_destroy (f);
     f = idt_rpc (h, "nosuch.method", NULL, IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && errno == ENOSYS, "a request for an unknown topic fails with ENOSYS");

@@ -321,7 +321,7 @@ static void judge (struct log *log, fluid_t *own, size_t own_count, const char *
     ok (rising, "%s: the ids of each maker increase", who);
     if (own_count > 0)
         memcpy (all + n, own, own_count * sizeof (fluid_t));
-    ok (all && twice (all, n + own_count) == 0, "%s: of %zu ids none is a duplicate", who, n + own_count);
+    ok (all && twice (all, n + own_count) == 0, "%s: %zu ids have no duplicate", who, n + own_count);
     free (all);
 }
 

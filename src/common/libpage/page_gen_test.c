@@ -208,11 +208,11 @@ static void test_shared (void)
     ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a new page begins at the time of its generator");
     write_word (&s, (struct word){ .ms = 110, .used = 1000 });
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == 24 && fluid_split (id).sequence == 1000,
-        "the broker makes ids above those of the clients");
+        "the broker makes ids above the ids of the clients");
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
         "the broker makes ids up to the last number of the millisecond, and no further");
     ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
-        "the broker makes no ids in a millisecond before that of the clients' ids");
+        "the broker makes no ids in a millisecond before the last one in which clients made ids");
     fluid_join (&(struct fluid_fields){ 120, GENERATOR + 1, 5 }, &id);
     page_gen_follow (&s.gen, id);
     ok (page_gen_look (&s.gen, &w) && w.ms == 120 && w.used == FLUID_PER_MS,

@@ -175,7 +175,7 @@ static void test_order (json_t *vectors)
     sno_sort (ids, n);
     json_array_foreach (out, i, row)
         good += is_hex (ids[i].bytes, SNO_SIZE, json_string_value (row));
-    ok (good == n, "section sort: sorted ids are those of the original (%zu ids)", n);
+    ok (good == n, "section sort: sorted ids have the order of the original (%zu ids)", n);
 }
 
 static void test_partitions (json_t *vectors)
@@ -202,7 +202,7 @@ static void test_partitions (json_t *vectors)
             "seed %d deals the partitions of section auto_partition, including the last one", (int)get_i (row, "seed"));
         ok (sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC
                 && sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC,
-            "after the 65536th partition none is left");
+            "after the 65536th partition no partition is left");
     }
 }
 

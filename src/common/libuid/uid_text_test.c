@@ -356,7 +356,7 @@ static void test_range (int drift)
     uid_globalize (&next, &(struct uid_node){ 0 }, &next);
     uid_to_bytes (&next, &codec, key, sizeof (key));
     ok (uid_range (UID_GLOBAL_SIZE, &codec, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
-        "drift %d: the keys of a whole window are the beginning of the window and that of the next one", drift);
+        "drift %d: the keys of a whole window are the beginnings of this window and of the next one", drift);
     ok (good == n && n > 300 && tight > 50,
         "drift %d: ids of an interval are between the keys of the interval, and distant ids are not", drift);
 }

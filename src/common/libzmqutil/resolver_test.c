@@ -62,7 +62,7 @@ static void test_name (void)
 
     const char *first = resolver_resolve (a, "tcp://localhost:80", &error);
     if (first)
-        ok (is_local (first, "80"), "if the first call for a name returns an address, the address is that of the name");
+        ok (is_local (first, "80"), "if the first call for a name returns an address, the name has this address");
     else
         ok (errno == EAGAIN && strstr (error.text, "asked for"),
             "resolving a name whose lookup is running fails with EAGAIN: %s", error.text);

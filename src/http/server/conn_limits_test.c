@@ -13,7 +13,7 @@ int main (void)
     uint64_t t = 1000000;
 
     conn_limits_init (&g);
-    ok (!conn_limits_late (&g, 0) && !conn_limits_late (&g, t), "if there are no connections none is late");
+    ok (!conn_limits_late (&g, 0) && !conn_limits_late (&g, t), "without connections no connection is late");
     conn_limits_add (&g, &a, 1, t);
     conn_limits_add (&g, &b, 2, t + 1);
     conn_limits_add (&g, &c, 3, t + 2);

@@ -1275,10 +1275,10 @@ static void test_relay (void)
     ask_lease (&w, due + 17 * SECOND, 7, 2, 91000, 0);
     ok (w.lease_ups == 3, "a child's request for a renewal waits for others");
     node_tick (w.n, due + 20 * SECOND);
-    ok (w.lease_ups == 3, "this node's own request for a renewal waits together with that of a child");
+    ok (w.lease_ups == 3, "this node's own request for a renewal waits together with a child's request");
     node_tick (w.n, due + 22 * SECOND);
     ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3,
-        "this node's request for a renewal and that of its child are sent in one message");
+        "this node's request for a renewal and its child's request are sent in one message");
     node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
     ok (w.lease_replies == 2 && w.answer.ngrant == 0,
         "if the message with a child's request is lost, the child is answered without a grant");
@@ -1508,7 +1508,7 @@ static void test_lanes (void)
     request (&w, T0 + 5 * MS, 1, 1, 0, false);
     r = request (&w, T0 + 3 * MS, 2, 1, 0, false);
     ok (w.req[1].first == make_id (10005, 2, 0) && r->answers == 0,
-        "at a time before that of the last id, a lane that was not used yet makes no id");
+        "at a time before the last id, a lane that was not used yet makes no id");
     node_tick (w.n, T0 + 6 * MS);
     ok (r->answers == 1 && r->first > w.req[1].first,
         "after a time that went back, the next id of a rank with lanes is above the last one");

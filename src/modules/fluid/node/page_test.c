@@ -169,7 +169,7 @@ static void test_order (void)
     ask (&s, 20, 5, 0);
     struct fluid_fields f = fluid_split (s.w.req[1].first);
     ok (f.timestamp_ms == 20 && f.sequence == 100 && word_of (&s).used == 105,
-        "a request gets the ids after those of the clients, and the word of the page shows them as used");
+        "a request gets the ids after the ids that clients made, and the word of the page shows them as used");
     make (&s, 21, 7);
     node_block (s.w.n, AT (21) - 50, &(struct node_request){ (void *)1, 1, 0, false, "someone", false, false });
     ok (s.w.req[1].answers == 1, "a request waits for a millisecond if clients have already made ids of it");

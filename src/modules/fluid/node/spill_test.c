@@ -140,7 +140,7 @@ static void test_order (void)
     answer (&s, 91);
     run_until (&s, 91, 92);
     ok (is_complete (&s, UP) && is_complete (&s, 3) && s.req[3].first > s.req[UP].last,
-        "a later request of a child gets ids above those of the request that was passed on");
+        "a later request of a child gets ids above the ids of the request that was passed on");
     destroy (&s, 93);
 }
 

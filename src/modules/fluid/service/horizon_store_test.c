@@ -112,7 +112,7 @@ static void test_good (void)
     horizon_store_write (st, &(struct lease_record){ 3000, 10, 75, 0 });
     ok (horizon_store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0
             && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
-        "the record of a clean stop replaces that of a write under way");
+        "the record of a clean stop replaces the record of a write under way");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }

@@ -260,7 +260,7 @@ static void check_ack_fails (void)
         "a failed acknowledgement can be tried again");
     disk_fail (1, true, DISK_FULL);
     ok (world_work (&w, &forget, NULL, 0) < 0 && w.counts.remembered == 1 && w.counts.floor == 0,
-        "if jobs cannot be forgotten on a full disk none is forgotten");
+        "if jobs cannot be forgotten on a full disk no job is forgotten");
     disk_fail (0, false, DISK_FULL);
     ok (world_work (&w, &forget, NULL, 0) == 1 && w.counts.remembered == 0 && w.counts.floor == 11,
         "forgetting jobs that failed can be tried again");

@@ -325,7 +325,7 @@ int main (void)
         good = play (h, seed);
         forgotten += h->m.floor > 1;
     }
-    ok (good, "%d random histories: verdicts, counts and reads are those of the model in every life", HISTORIES);
+    ok (good, "%d random histories: verdicts, counts and reads agree with the model in every life", HISTORIES);
     ok (forgotten > HISTORIES / 2, "most of the random histories forgot jobs");
     free (h);
     return done_testing ();
