@@ -49,7 +49,7 @@ test_expect_success 'idtree-http serves health, readiness, metrics and the water
     is 200 && grep -i "^content-type: application/openmetrics-text" head && test "$(tail -n 1 body)" = "# EOF" &&
     get "$url/v1/watermark" && is 200 && jq -e "has(\"id\") and has(\"behind_ms\")" body
 '
-test_expect_success 'idtree-http sends the media type with the greatest weight in the Accept header, and chooses among equal weights'"'"'s' '
+test_expect_success 'idtree-http sends the media type with the greatest weight in the Accept header, and chooses among equal weights' '
     accept() { # path, what is accepted, the type that comes
         get -X "${1%% *}" -H "Accept: $2" "$url${1#* }" && is 200 && grep -i "^content-type: $3" head || { echo "$@"; return 1; }
     } && accept "GET /metrics" "text/plain;q=0.6, application/openmetrics-text;q=0.5" text/plain && accept "GET /metrics" "application/openmetrics-text;q=0" text/plain &&

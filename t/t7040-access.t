@@ -93,7 +93,7 @@ test_expect_success 'ids: a request of a guest above its quota or rate limit is 
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest ration 5 &&
     member idtree id new -n 20000 >ids && test $(wc -l <ids) = 20000
 '
-test_expect_success 'files of the instance belong to the owner'"'"'s' '
+test_expect_success 'files of the instance belong to the owner' '
     test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
     test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600 &&
     for who in member guest; do
