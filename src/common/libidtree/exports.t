@@ -35,7 +35,7 @@ check "each exported symbol is declared in an installed header" \
     "$(comm -23 "$tmp/exported" "$tmp/named" | grep -vxE "$internal")"
 check "the symbols file of the package lists exactly the exported symbols" \
     "$(sed -n 's/^ \([^@]*\)@.*/\1/p' "$srcdir/debian/libidtree1.symbols" | sort | comm -3 - "$tmp/exported")"
-check "the symbols file of libidtree-page lists exactly its symbols, and it needs only libc" \
+check "the symbols file of libidtree-page lists exactly the symbols of the library, and the library needs only libc" \
     "$(nm -D --defined-only "$builddir/src/common/libpage/.libs/libidtree-page.so" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$tmp/page"
     sed -n 's/^ \([^@]*\)@.*/\1/p' "$srcdir/debian/libidtree-page1.symbols" | sort | comm -3 - "$tmp/page"
     comm -13 "$tmp/exported" "$tmp/page"

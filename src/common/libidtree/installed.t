@@ -68,10 +68,10 @@ cp "$tmp/client.c" "$tmp/client.cc"
 # shellcheck disable=SC2086 # flags are words
 check "a C program builds with pkg-config's flags" \
     ${CC:-cc} -Wall -Wextra -Werror -pedantic -std=c11 -o "$tmp/client" "$tmp/client.c" $flags
-check "the C program runs" env LD_LIBRARY_PATH="${pc%/*}/.." "$tmp/client"
+check "a C program that was built with pkg-config's flags runs" env LD_LIBRARY_PATH="${pc%/*}/.." "$tmp/client"
 if command -v c++ >/dev/null; then
     # shellcheck disable=SC2086
-    check "a C++ program builds" c++ -Wall -Wextra -Werror -o "$tmp/client++" "$tmp/client.cc" $flags
+    check "a C++ program builds with pkg-config's flags" c++ -Wall -Wextra -Werror -o "$tmp/client++" "$tmp/client.cc" $flags
 fi
 # Each header can be included alone.
 for h in error msg reactor handle rpc module fluid flax sno uid idcomp generate document; do
