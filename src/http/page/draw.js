@@ -8,7 +8,7 @@
 
 import { isGone, short } from './model.js';
 
-const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // widths; largest heights of cards with one line and two lines
+const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // widths; largest heights for one and two lines
 const GAP = { least: 52, most: 150 }; // between columns
 const PITCH = { least: 28, two: 46, most: 84 }; // between the tops of two rows; from `two` on cards have two lines
 const MARGIN = 12;
@@ -191,7 +191,7 @@ class Group {
         this.by = new Map();
     }
 
-    // Show exactly these elements, in this order. An element at its place is not moved, because it would lose the focus.
+    // Show exactly these elements, in this order. An element at its place is not moved: it would lose the focus.
     arrange(ranks) {
         const wanted = new Set(ranks);
         for (const [rank, el] of this.by)

@@ -3,10 +3,10 @@
 //
 // model.js - the known state of the tree, and the places of the visible ranks
 //
-// The caller passes in answers of /v1/tree, events and the time. The model itself sends and draws nothing. A rank has the
-// properties that the server sends (etc/openapi.json). The model adds `up`, `children` and `lease_end`.
+// The caller passes in answers of /v1/tree, events and the time. The model itself sends and draws nothing. A rank has
+// the properties that the server sends (etc/openapi.json). The model adds `up`, `children` and `lease_end`.
 
-export const UNASKED = 64; // most ranks that are visible before the user unfolds more, except that whole levels are shown
+export const UNASKED = 64; // most ranks that are visible before the user unfolds more; but one level is always shown
 
 export class Model {
     constructor() {
@@ -86,8 +86,8 @@ export class Model {
     }
 
     // The visible ranks, each before the ranks below it: { r, depth, column, row, open, size, pos }; a leaf's `row` is an
-    // integer. Leaves of one parent fill up to `most` columns, from the parent's depth + 1 on. No rank is visited twice,
-    // because answers from different times may form a cycle.
+    // integer. Leaves of one parent fill up to `most` columns, from the parent's depth + 1 on. No rank is visited
+    // twice, because answers from different times may form a cycle.
     layout(most = 1) {
         const shown = [];
         const seen = new Set();
