@@ -27,7 +27,7 @@
 #define ROUNDS 1000 /* requests of a turn */
 #define WARMUP 1000
 #define HOPS 4          /* numbers of hops: 0 to 3 */
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about as many as a request for ids has */
 #define BLOCK 1024
 #define OUTSTANDING 64
 #define CROWD 512 /* pending requests, each for one id */

@@ -21,7 +21,7 @@
 #include "timing.h"
 
 #define IDS 500    /* ids of a round, which is so short that some rounds are not interrupted */
-#define ROUNDS 160 /* of a turn */
+#define ROUNDS 160 /* rounds of a turn */
 #define TURNS 16
 #define SORTED 1000000
 #define SORT_TURNS 6

@@ -28,7 +28,7 @@
 #define FAR (RANKS - 1) /* three hops from rank 0 */
 #define WINDOW 4
 #define COUNT 100
-#define REQUESTS 10000 /* of each rank */
+#define REQUESTS 10000 /* requests of each rank */
 #define RUNS 4         /* turns of each flood */
 #define TURNS 10
 #define LATENCIES 200 /* requests of a turn */
@@ -41,7 +41,7 @@ struct client {
     const char *document;
     double made; /* when the last id was made */
 
-    /* members of a client with its own compressor */
+    /* used if the client has a compressor of its own */
     pthread_barrier_t *barrier;
     double start, end;
     json_int_t seq, clusters;

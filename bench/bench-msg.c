@@ -17,7 +17,7 @@
 #include "libzmqutil/zmsg.h"
 #include "loops.h"
 
-#define ROUNDS 40 /* of a turn */
+#define ROUNDS 40 /* rounds of a turn */
 #define TURNS 12
 #define BATCH 64 /* messages that are written to a socket before they are read */
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"
@@ -30,7 +30,7 @@ typedef int (*work_f) (struct bed *bed); /* returns the number of messages that 
 
 /* The data that the cases use. */
 struct bed {
-    work_f work; /* of the present case; 'count': its repetitions in a round */
+    work_f work; /* the work of the present case, and its repetitions in a round */
     int repeat;
     idt_msg_t *msg;
     uint8_t *bytes; /* the encoded message */

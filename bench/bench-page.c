@@ -28,7 +28,7 @@
 #include "timing.h"
 
 #define TURNS 12
-#define ROUNDS 50  /* of a turn */
+#define ROUNDS 50  /* rounds of a turn */
 #define WINDOW 960 /* ids of a round: most of a millisecond's 1,024 */
 #define WARMUP 20
 #define TIMEOUT_MS 5000

@@ -41,7 +41,7 @@
 #define TURNS 9
 #define WARMUP 150
 #define CALLS 1500      /* calls of each kind in a turn */
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about as many as a request for ids has */
 #define UNDER_WAY 512   /* pending requests of the client that causes the load */
 #define BATCH 64        /* requests that this client writes in one call */
 #define LOAD_S 0.5      /* seconds of load in a turn */

@@ -24,7 +24,7 @@
 #define TURNS 8
 #define ROUNDS 500
 #define WARMUP 200
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about as many as a request for ids has */
 #define UUIDD_TIME 2    /* uuidd's request code for one time-based UUID */
 #define UUID_SIZE 16
 #define ROADS_MAX 6

@@ -46,7 +46,7 @@
 #define RANKS 3
 #define MAX_RATIO 5.
 #define MAX_MIB 256.
-#define MESSAGE_SIZE 64 /* bytes of an echoed message: about those of a request for ids */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about as many as a request for ids has */
 #define MAX_ATTACKERS 3
 #define GUEST 65534 /* any user id that is not the owner's */
 

@@ -29,7 +29,7 @@
 #define ROUTER 1
 #define FIRST (KARY * ROUTER + 1) /* the first of the ranks below the router */
 #define LAST (KARY * ROUTER + KARY)
-#define GENERATORS "7" /* of the ranks below the router, the first two own a generator */
+#define GENERATORS "7" /* number of generators: the first two ranks below the router own one */
 #define ROUNDS 10
 #define COUNT 16      /* ids of a request */
 #define PAUSE_US 2000 /* us between an answer and the next request, so that the machine is not overloaded */

@@ -143,7 +143,7 @@ struct attack {
     const char *name, *topic;
     size_t size; /* bytes of the payload */
     int rank;    /* the rank that must answer */
-    char fill;   /* of an object with one string; '[': an object with empty arrays */
+    char fill;   /* the payload is an object with a string of this; '[': with arrays */
     struct figures figures;
 };
 

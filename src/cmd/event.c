@@ -219,7 +219,7 @@ struct logs {
     struct cmd *cmd;
     const struct dmesg_options *o;
     struct ranks answer; /* the ranks that answered, with space for all */
-    json_t *failed;      /* for ranks_note () */
+    json_t *failed;      /* the ranks that failed, for ranks_note () */
 };
 
 static void take_rank (uint32_t rank, idt_future_t *f, void *arg)

@@ -15,7 +15,7 @@
 #define DOCUMENTS_MS 1000 /* how long the answer of rank 0 may delay the known values */
 
 struct attr_options {
-    uint32_t rank; /* the first member, as cmd_rank_options needs */
+    uint32_t rank; /* must be first: cmd_rank_options stores at offset 0 */
     bool values;
 };
 

@@ -10,10 +10,10 @@
 #include "cmd/base/out.h"
 
 struct module_options {
-    uint32_t rank;     /* the first member, as cmd_rank_options needs */
-    const char *ranks; /* stats */
+    uint32_t rank;     /* must be first: cmd_rank_options stores at offset 0 */
+    const char *ranks; /* used by module stats */
     const char *name;
-    bool rusage, clear; /* stats */
+    bool rusage, clear; /* used by module stats */
 };
 
 static struct module_options take_options (struct cmd *cmd)

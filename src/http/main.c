@@ -39,7 +39,7 @@
 #define LISTEN_TEXT 160 /* bytes that hold the text of an address */
 #define BACKLOG 1024
 #define MAX_CONNECTIONS 12000
-#define OTHER_FILES 64 /* number of open files besides those of connections */
+#define OTHER_FILES 64 /* most open files besides connections */
 #define RATE 1000000
 #define MAX_ANSWERS 64 /* MiB */
 

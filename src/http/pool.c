@@ -89,7 +89,7 @@ uint32_t pool_wants (struct pool *p)
     return (uint32_t)least (lack > p->block ? lack : p->block, POOL_MAX_BLOCK);
 }
 
-/* Remaining ids are handed out before those of the new block, because they are smaller. */
+/* Remaining ids are smaller than those of the new block, so they are handed out first. */
 void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n)
 {
     p->asked = false;

@@ -364,7 +364,7 @@ static void start_workers (struct chaos *c)
         start_jobs (c, prefix);
 }
 
-/* Start clients of each rank. Some further clients use whatever twin there is. */
+/* Start clients of each rank, and some clients that use whatever twin there is. */
 static void start_clients_of_all (struct chaos *c)
 {
     struct rng rng = { c->opt.seed ^ UINT64_C (0x636c69656e7473) };

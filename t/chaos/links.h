@@ -18,7 +18,7 @@ enum link_mode {
     LINK_CUT_UP = 1,   /* bytes from the child wait */
     LINK_CUT_DOWN = 2, /* bytes from the ancestor wait */
     LINK_CUT = 3,
-    LINK_RESET,   /* connections are closed, and so are new ones */
+    LINK_RESET,   /* connections are closed, and so are new connections */
     LINK_CORRUPT, /* one of 'amount' buffers gets a flipped bit */
     LINK_SLOW,    /* at most 'amount' bytes pass at a time, then a pause follows */
 };

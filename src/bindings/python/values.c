@@ -14,8 +14,8 @@
 #include <idtree/uid.h>
 
 #define NS_PER_MS 1000000
-#define ID_MAX 16   /* most bytes of an id, */
-#define TEXT_MAX 64 /* and of the text of an id */
+#define ID_MAX 16   /* most bytes of an id */
+#define TEXT_MAX 64 /* most bytes of the text of an id */
 
 /* --- FLUIDs --------------------------------------------------------------------------------- */
 

@@ -49,7 +49,7 @@ struct cmd_option {
  * Flux's command, or has another meaning in most commands.  A letter that -h shows means the same in all commands.
  */
 #define CMD_LETTERS(own, other) ((own) | (other) << 8)
-#define CMD_OPTIONS_MAX 16                    /* of one command */
+#define CMD_OPTIONS_MAX 16                    /* most options of one command */
 #define CMD_OPTIONS_ALL (CMD_OPTIONS_MAX + 4) /* own options, and --uri, --timeout, --json, -h */
 #define CMD_OPTIONS_END              \
     {                                \
@@ -75,7 +75,7 @@ enum cmd_flag {
     CMD_CONNECTS = 1, /* connects to a broker: has --uri and --timeout */
     CMD_VERBATIM = 2, /* gets its arguments unparsed */
     CMD_RUNS = 4,     /* options end at the first operand, because the rest is another command */
-    CMD_HIDDEN = 8,   /* not in lists of commands */
+    CMD_HIDDEN = 8,   /* is left out of lists of commands */
     CMD_SILENT = 16,  /* prints nothing; with --json prints an empty object when done */
 };
 
@@ -131,7 +131,7 @@ struct cmd {
     const char *uri;   /* --uri; NULL: not given, idt_open () uses its default */
     double timeout_ms; /* --timeout: how long to wait for an answer; negative: forever */
     bool json;         /* --json */
-    int open_flags;    /* for idt_open_ex () */
+    int open_flags;    /* flags of idt_open_ex () */
     idt_t *h;          /* NULL: not connected; closed when the command has run */
     struct {           /* the last request: the message about a missing answer names it */
         char service[CMD_SERVICE_MAX];

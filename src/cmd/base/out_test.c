@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* out_test.c - output equals that of printf (), except that bytes that could harm a terminal are escaped */
+/* out_test.c - output equals the output of printf (), except that bytes that could harm a terminal are escaped */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -38,9 +38,9 @@ fluid_t ident_fluid (const struct ident *id);
 
 /* The parameters of a key, besides its time. */
 struct scheme_key {
-    int64_t epoch_ms;   /* of a fluid's instance: ms since 1970 */
-    int drift;          /* of a uid: UID_DRIFT_MIN ... UID_DRIFT_MAX */
-    enum uid_kind kind; /* of a uid */
+    int64_t epoch_ms;   /* epoch of a fluid's instance: ms since 1970 */
+    int drift;          /* drift of a uid: UID_DRIFT_MIN ... UID_DRIFT_MAX */
+    enum uid_kind kind; /* kind of a uid */
 };
 
 struct scheme {

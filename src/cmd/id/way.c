@@ -15,7 +15,7 @@
 
 #define HEX "0123456789abcdef"
 #define PARENT_SIZE 56 /* bytes of a traceparent, with its NUL */
-#define KIND_CLIENT 3  /* of OTLP's SpanKind */
+#define KIND_CLIENT 3  /* value of OTLP's SpanKind */
 #define KIND_SERVER 2
 #define STATUS_UNSET 0
 

@@ -36,8 +36,8 @@ struct question {
 };
 
 enum question_flag {
-    QUESTION_ROOT = 1,     /* for rank 0 only, about the instance */
-    QUESTION_NOT_ROOT = 2, /* for all ranks except 0 */
+    QUESTION_ROOT = 1,     /* sent to rank 0 only; asks about the instance */
+    QUESTION_NOT_ROOT = 2, /* sent to all ranks except 0 */
     QUESTION_OPTIONAL = 4, /* a missing service is no fault */
 };
 

@@ -277,7 +277,7 @@ struct tree_node {
     char status[STATE_SIZE]; /* status of the rank as its parent reports it */
     uint64_t asked_ms;
     double duration_s;
-    bool orphan; /* its parent in the tree is lost */
+    bool orphan; /* the parent of the rank in the tree is lost */
     idt_future_t *health, *host, *info;
     idt_future_t *overlay; /* answer of an orphan to overlay.stats-get */
 };

@@ -25,7 +25,7 @@ struct job_window;
 
 enum window_fate {
     WINDOW_STORED = 1,
-    WINDOW_FULL, /* not stored, may be sent again */
+    WINDOW_FULL, /* the submission was not stored, and may be sent again */
     WINDOW_FAILED,
 };
 

@@ -140,7 +140,7 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0 || c->o) { /* it has closed, or sends more before its answer */
+    if (n <= 0 || c->o) { /* the client has closed, or sends more before its answer */
         drop (c);
         return;
     }

@@ -24,8 +24,8 @@
 #define LIMITS_PROCESS_FILES 128
 #define LIMITS_SHARED_MEMORY_KIB 96
 
-/* The descriptors that a link between brokers of the same process needs (tbon.transport): for each link to a parent,
- * and for each broker that listens to children.
+/* The descriptors that links between brokers of the same process need (tbon.transport): the first number of each pair
+ * for each link to a parent, the second number for each broker that listens to children.
  */
 #define LIMITS_INPROC_LINK_FILES 1
 #define LIMITS_INPROC_LISTEN_FILES 1
@@ -45,10 +45,10 @@ struct limit {
     uint64_t used;
     uint64_t per_process;
     uint64_t per_broker;
-    bool each; /* the limit is that of each process, not that of all */
+    bool each; /* the limit applies to each process, not to all together */
     /* Further needs: */
-    uint64_t together;  /* of all requested brokers; fewer brokers need a part of this */
-    uint64_t per_some;  /* of each of 'of_some' brokers */
+    uint64_t together;  /* need of all requested brokers; fewer brokers need a part of this */
+    uint64_t per_some;  /* need of each of 'of_some' brokers */
     uint64_t of_some;   /* number of these brokers, which may all be in one process */
     bool kib;           /* the numbers are KiB, and messages have GiB */
     const char *remedy; /* what else lets more brokers fit; NULL: only a higher limit does */

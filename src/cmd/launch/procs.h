@@ -64,7 +64,7 @@ struct procs {
     pid_t zygote;
     bool stopping; /* requests are refused; set by the launcher, like 'ops' and 'arg' */
     const struct procs_ops *ops;
-    void *arg; /* of 'ops' */
+    void *arg; /* argument of the functions in 'ops' */
 };
 
 /* Prepare the processes.  Brokers get 'args' (ended by NULL) and the current environment.  Returns 0, or -1 with errno
@@ -93,7 +93,7 @@ void procs_set_down (struct procs *procs, int rank, int status);
 
 int procs_process (const struct procs *procs, int rank);
 pid_t procs_pid (const struct procs *procs, int rank);     /* 0: the rank is down */
-bool procs_is_alone (const struct procs *procs, int rank); /* its process hosts no other rank */
+bool procs_is_alone (const struct procs *procs, int rank); /* the process of the rank hosts no other rank */
 
 /* Send a signal to a process, or to all processes that are not down.  Returns 0, or -1 with errno ESRCH if the process
  * is down.

@@ -135,7 +135,7 @@ static bool recall_name (const char *dir, const char *uuid, char name[STATE_NAME
 }
 
 /* Choose the name of the instance.  With --uuid it is the name in a rank's memory file, because stores have only the
- * UUID. Returns true if the instance has a name already, but no file has it, so that the default name is used.
+ * UUID. Returns true if it is the default name only because, with --uuid, neither --name nor a file says the name.
  */
 static bool choose_name (const struct cmd *cmd, const struct init *o, char name[STATE_NAME_SIZE])
 {

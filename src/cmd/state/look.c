@@ -21,7 +21,7 @@
 #include "libsqlite/state.h"
 #include "libutil/duration.h"
 
-#define WAIT_MS 1000 /* ms, for the end of a commit or of a broker; a running broker never unlocks */
+#define WAIT_MS 1000 /* ms, for the end of a commit or of a broker that is stopping */
 #define PAGES 1000   /* pages that are copied in one step */
 #define WIDTH 12
 

@@ -190,7 +190,7 @@ static int compare_numbers (double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Compare by a number.  The largest comes first, except that of leases the first to end comes first. */
+/* Compare by a number. Usually the largest comes first; the lease that ends first comes first. */
 static int compare_by (enum top_model_sort sort, const struct top_model_row *a, const struct top_model_row *b)
 {
     switch (sort) {

@@ -49,7 +49,7 @@ enum top_model_sort {
 };
 
 struct top_model {
-    struct top_model_row *rows; /* in order of ranks */
+    struct top_model_row *rows; /* ordered by rank */
     size_t n, room;
     uint32_t root; /* the first rank of the round; the others are below it */
     uint64_t round;

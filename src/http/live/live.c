@@ -15,7 +15,7 @@
 #include "libidtree/json.h"
 #include "libutil/clock.h"
 
-#define LINES_SECOND 50 /* of the log */
+#define LINES_SECOND 50 /* most lines of the log that are sent in a second */
 #define LEVEL_MAX 6     /* the level 'info': log lines of lower importance are not sent */
 
 /* A client that reads events, or waits for the tree. */
@@ -23,8 +23,8 @@ struct live_reader {
     LIST_ENTRY (live_reader) link;
     struct live_feed *live;
     struct exchange *x;
-    struct feed_reader place; /* its position in the feed */
-    uint32_t rank, depth;     /* of the tree */
+    struct feed_reader place; /* the reader's position in the feed */
+    uint32_t rank, depth;     /* the wanted part of the tree */
 };
 
 struct live_feed {

@@ -22,7 +22,7 @@
 
 struct live_ranks;
 
-struct live_ranks *ranks_create (void); /* with no ranks yet; NULL with errno ENOMEM */
+struct live_ranks *ranks_create (void); /* the object has no ranks yet; NULL with errno ENOMEM */
 void ranks_destroy (struct live_ranks *r);
 
 uint32_t ranks_size (const struct live_ranks *r);

@@ -70,7 +70,7 @@ struct exchange {
     struct framing framing;
     const char *url, *method; /* NULL: the header is not complete yet */
     size_t body;              /* bytes of the body received so far */
-    bool suspended;           /* it waits for its answer, or for more bytes of its stream */
+    bool suspended;           /* the request waits for its answer, or for more bytes of its stream */
     bool last;                /* the connection must end after this answer */
     bool ready;               /* the members below hold the answer */
     unsigned status;
@@ -79,7 +79,7 @@ struct exchange {
     size_t held;                     /* bytes of 'text' that are counted in 'room' */
     const char *allow;               /* the allowed methods, for status 405 */
     const struct resource *resource; /* the requested resource; NULL: none */
-    bool streams;                    /* the answer is a stream; for HEAD: that of GET would be one */
+    bool streams;                    /* the answer to GET is a stream, also if the method is HEAD */
     exchange_read_f *read;           /* source of the stream; NULL: not a stream */
     bool over;                       /* end of the stream */
     /* for the function that answers the request */

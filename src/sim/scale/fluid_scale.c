@@ -57,7 +57,7 @@ enum value_kind { VALUE_U32, VALUE_U64, VALUE_TIME, VALUE_FLAG, VALUE_TEXT, VALU
 /* An option: where its value goes, and which values are allowed. For a time only the smallest value is given. */
 static const struct row {
     const char *name;
-    char letter; /* 0: none */
+    char letter; /* 0: the option has no letter */
     enum value_kind kind;
     size_t offset; /* offset in struct scale_config; VALUE_OTHER: not used */
     uint64_t min, max;

@@ -554,8 +554,8 @@ void load_drop (struct scale *s, struct scale_ask *a)
     ask_free (s, a);
 }
 
-/* Immediately after a loss, each rank below 'top' sends one request. If all ranks are below it, only a sample of them
- * does, which suffices for percentiles.
+/* Immediately after a loss, each rank below 'top' sends one request. If all ranks are below 'top', only a sample of
+ * them sends one, which suffices for percentiles.
  */
 void load_probe (struct scale *s, uint32_t top)
 {
