@@ -4,8 +4,8 @@
 /* bench-codecs.c - the time to write, read and sort ids in each form, compared with a goal
  *
  * Times are nanoseconds for one id (base64: for one byte of data), measured in short windows. The limit is a goal for a
- * machine at 3 GHz, or half of the time of strtoull in this run. The ids are those of an instance that is some days old
- * and has 16,384 ranks.
+ * machine at 3 GHz, or half of the time of strtoull in this run. The ids are from an instance that is some days old and
+ * has 16,384 ranks.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -317,7 +317,7 @@ static void add_run (struct report *r, struct throughput t)
     take (&r->down, (double)t.n.events / batches / RANKS);
 }
 
-/* Print a line. 'most' is a limit; 0: there is none. */
+/* Print a line. 'most' is a limit; 0: no limit. */
 static void print_plain (const char *what, const char *who, const char *unit, const struct figures *f, double most)
 {
     char name[64];

@@ -125,7 +125,7 @@ struct flood {
     size_t size;
     uint32_t nodeid;
     int under_way, max; /* pending requests; after each answer another request is sent, up to 'max' */
-    bool guest;         /* requests are sent as those of a guest */
+    bool guest;         /* requests are sent in the name of a guest */
 };
 
 static void flood_answer (idt_future_t *f, void *arg)

@@ -55,7 +55,7 @@ struct line {
     double share;
     const char *limit_of; /* a short description of what the limit is */
     double size;
-    const char *size_of; /* what 'size' counts: "hops", "clients", "ids"; NULL: there is no size */
+    const char *size_of; /* unit of 'size': "hops", "clients", "ids"; NULL: no size */
 };
 
 /* Print to stdout and flush. */

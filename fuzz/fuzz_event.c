@@ -51,7 +51,7 @@ static void receive (struct rig *rig, const uint8_t *data, size_t size)
     idt_msg_unref (msg);
 }
 
-/* Receive a well-formed event whose number is near that of the last event. */
+/* Receive a well-formed event whose number is near the number of the last event. */
 static void receive_good (struct rig *rig, uint32_t number)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);

@@ -9,7 +9,7 @@
  *
  * It prints a line for each item that it receives; with prefetch it prints the ids. When its input ends, it prints a
  * summary and ends. The exit status is 1 if ids did not increase, if a request ended twice, or if a request failed with
- * an error other than those of a broker that is just starting.
+ * an error that a broker does not give while it is starting.
  */
 #include <errno.h>
 #include <poll.h>

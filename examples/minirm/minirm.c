@@ -298,7 +298,9 @@ static void jobs_cb (idt_future_t *f, void *arg)
     acknowledge (m);
 }
 
-/* Watch the jobs after the last one that is held. If none is held, watch those after the acknowledged jobs. */
+/* Watch the jobs after the last one that is held. If the manager holds no job, watch the jobs after the acknowledged
+ * ones.
+ */
 static void watch (struct manager *m)
 {
     struct job *last = TAILQ_LAST (&m->jobs, jobs);

@@ -275,7 +275,7 @@ static void offer_values (const struct candidates *c, const char *name)
 struct typing {
     const struct command *command;
     struct candidates c;
-    struct cmd_option pending; /* the option whose argument the user is typing; its name is NULL if there is none */
+    struct cmd_option pending; /* the option whose argument the user is typing; name NULL: no option */
     bool operands_only;        /* after "--" */
     int operands;              /* number of operands before the word */
 };

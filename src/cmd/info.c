@@ -177,7 +177,7 @@ const struct command lsattr_command = {
 
 static const struct {
     const char *label;
-    const char *attr; /* NULL: the value is not that of an attribute */
+    const char *attr; /* NULL: the value is not an attribute */
     const char *key;  /* key in JSON; NULL: the same as 'label' */
     bool number;      /* a number in JSON */
 } facts[] = {

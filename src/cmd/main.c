@@ -4,7 +4,7 @@
 /* main.c - the idtree program: runs a subcommand, or executes idtree-all in its process
  *
  * Most commands run for less time than a broker's libraries take to load.  So this program has only the commands that
- * need no more libraries than libidtree needs (doc/design/commands.md).  idtree-all has all commands, and is run for
+ * need only the libraries that libidtree needs (doc/design/commands.md).  idtree-all has all commands, and is run for
  * all other first words: help, --version, typing errors.
  */
 #include <errno.h>

@@ -123,7 +123,7 @@ static int host_send (void *impl, const idt_msg_t *msg)
     return errset (errnum);
 }
 
-/* Return the next message, or NULL with errno EAGAIN (there is none) or ECONNRESET. */
+/* Return the next message, or NULL with errno EAGAIN (no message) or ECONNRESET. */
 static flux_msg_t *next_message (struct flux_host *host)
 {
     flux_msg_t *msg;

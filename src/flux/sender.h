@@ -47,7 +47,7 @@ bool flux_children_has (const struct flux_children *c, uint32_t rank);
  */
 int flux_children_add (struct flux_children *c, uint32_t rank, const char *uuid);
 
-/* Whether 'uuid' (may be NULL) is that of a child's broker. If so, sets '*rank' to the child's rank. */
+/* Whether 'uuid' (may be NULL) belongs to a child's broker. If so, sets '*rank' to the child's rank. */
 bool flux_children_find (const struct flux_children *c, const char *uuid, uint32_t *rank);
 
 /* Whether 'rank' is the child whose UUID is 'uuid' (may be NULL), or is below that child. */

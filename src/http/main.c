@@ -369,7 +369,7 @@ static int listen_at (const char *where, bool *loopback, bool *others, idt_error
     return fd;
 }
 
-/* Like listen_at (), but for a socket that systemd passes. Returns -1 with errno ENOENT if systemd passes no socket. */
+/* Like listen_at (), for a socket that systemd passes. Returns -1 with errno ENOENT if systemd passes no socket. */
 static int listen_inherited (bool *loopback, bool *others, idt_error_t *errp)
 {
 #if HAVE_LIBSYSTEMD

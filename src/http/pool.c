@@ -89,7 +89,7 @@ uint32_t pool_wants (struct pool *p)
     return (uint32_t)least (lack > p->block ? lack : p->block, POOL_MAX_BLOCK);
 }
 
-/* Remaining ids are smaller than those of the new block, so they are handed out first. */
+/* Remaining ids are smaller than the ids of the new block, so they are handed out first. */
 void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n)
 {
     p->asked = false;

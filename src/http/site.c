@@ -209,7 +209,7 @@ static void run_events (struct site *s, struct exchange *x)
     live_events (s->live, x);
 }
 
-/* All paths except those of resources. etc/openapi.json describes these paths, and t5067 compares both. */
+/* All paths except the paths of resources. etc/openapi.json describes these paths, and t5067 compares both. */
 static const struct route {
     const char *method, *path; /* '{' matches a text without a slash */
     bool open;                 /* no token is needed */

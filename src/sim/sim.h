@@ -3,7 +3,7 @@
 
 /* sim.h - one history of a tree of nodes in a world full of faults, decided by a seed
  *
- * The nodes are those of the broker (modules/fluid/node/node.h). Clock, network and disk are simulated:
+ * The nodes are the real ones of the broker (modules/fluid/node/node.h). Clock, network and disk are simulated:
  * - messages are lost, repeated, delayed and reordered
  * - brokers are killed, paused, cut off, started twice, and stopped cleanly, at any point
  * - wall clocks jump; the clocks of a host miss pauses, jump, or report time that did not pass, which the clock check

@@ -167,7 +167,7 @@ struct life {
  * meanwhile.
  */
 struct left {
-    uint32_t life; /* the life that left the handover; 0: there is none */
+    uint32_t life; /* the life that left the handover; 0: no handover */
     void *past;
     size_t size;
 };
@@ -211,7 +211,7 @@ struct world {
     struct left left[MAX_RANKS];
     struct kept_page *pages;
 
-    struct lease_record disk; /* what the disk has stored durably */
+    struct lease_record disk; /* the record that the disk has stored durably */
     uint64_t watermark_ms;    /* highest watermark that a root has reported */
     bool disk_failing;
     uint64_t disk_delay_us;

@@ -28,7 +28,7 @@ struct record {
 /* The surroundings of a node. If all members except 'n' are zero, messages that the node sends are dropped. */
 struct world {
     struct node *n;
-    struct authority *a;               /* NULL: the node is not that of rank 0 */
+    struct authority *a;               /* NULL: the node is not rank 0 */
     struct record req[WORLD_REQUESTS]; /* index: cookie of the request */
     fluid_t newest;                    /* the last id in the last answer */
     bool disorder;                     /* an answer was not above all earlier answers */

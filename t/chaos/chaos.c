@@ -4,7 +4,7 @@
 /* chaos.c - injects faults into an instance, and checks the ids that its clients got
  *
  * The main thread runs the nemesis and all links; each client is a thread. The main thread and a client share only the
- * client's number of answers, and a descriptor that tells all clients to stop. With --documents or --jobs there are
+ * client's number of answers, and a descriptor by which all clients are stopped. With --documents or --jobs there are
  * workers instead of clients: programs that check their results themselves. All processes run below a reaper, which
  * kills all that are left in the end (libreaper/reaper.h).
  */
@@ -364,7 +364,7 @@ static void start_workers (struct chaos *c)
         start_jobs (c, prefix);
 }
 
-/* Start clients of each rank, and some clients that use whatever twin there is. */
+/* Start clients of each rank, and some clients that use the present twin. */
 static void start_clients_of_all (struct chaos *c)
 {
     struct rng rng = { c->opt.seed ^ UINT64_C (0x636c69656e7473) };
@@ -507,7 +507,7 @@ static void append_env (const char *name, const char *value)
     setenv (name, text, 1);
 }
 
-/* Set the environment of the brokers. If a sanitizer reports an error, the exit status must differ from that of a
+/* Set the environment of the brokers. If a sanitizer reports an error, the exit status must differ from the status of a
  * broker that gave up.
  */
 static void set_env (struct chaos *c)

@@ -157,8 +157,8 @@ static void judge_client (const struct history *h, struct verdict *v)
 
 #define NRANKS (FLUID_GENERATOR_MAX + 1)
 
-/* The skew bounds that a rank reported, in order of time. Entries 0 to NRANKS - 1 are those of the ranks' brokers; the
- * next NRANKS entries are those of the ranks' second brokers.
+/* The skew bounds that a rank reported, in order of time. Entries 0 to NRANKS - 1 belong to the ranks' brokers, and the
+ * next NRANKS entries to the ranks' second brokers.
  */
 struct bounds {
     struct history_bound *bound;

@@ -59,8 +59,8 @@ void checker_judge (const struct history *const *h, size_t n, const struct windo
                     struct verdict *v);
 uint64_t checker_violations (const struct verdict *v);
 
-/* Find the longest time between two answers with ids from from_us to to_us: '*all' is that of answers to any client,
- * '*one' that of answers to the clients of one rank, without the rank's outages.
+/* Find the longest time between two answers with ids from from_us to to_us: '*all' counts answers to any client; '*one'
+ * counts answers to the clients of one rank, outside of the rank's outages.
  */
 void checker_gaps (const struct history *const *h, size_t n, const struct window *outages, size_t noutages,
                    uint64_t from_us, uint64_t to_us, struct gap *all, struct gap *one);

@@ -3,8 +3,8 @@
 
 /* history.h - the record of one client
  *
- * Times are those of CLOCK_MONOTONIC in microseconds, which is the same for all clients. A client appends events in the
- * order in which they happen. The checker reads the history after the client has ended.
+ * Times are CLOCK_MONOTONIC in microseconds, which is the same for all clients. A client appends events in the order in
+ * which they happen. The checker reads the history after the client has ended.
  */
 #ifndef CHAOS_HISTORY_H
 #define CHAOS_HISTORY_H

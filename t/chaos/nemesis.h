@@ -4,8 +4,8 @@
 /* nemesis.h - carries out a plan against an instance, then heals the instance
  *
  * The instance starts. The steps of the plan follow until there were enough of them. Then all faults are undone, and
- * the nemesis waits until every broker is up and every rank has served. Then the clients are told to end, and the
- * instance is stopped.
+ * the nemesis waits until every broker is up and every rank has served. Then the clients must end, and the instance is
+ * stopped.
  */
 #ifndef CHAOS_NEMESIS_H
 #define CHAOS_NEMESIS_H

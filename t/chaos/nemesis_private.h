@@ -22,7 +22,9 @@ struct hold {
     LIST_ENTRY (hold) entry;
 };
 
-/* A program that causes the fault of a step (rogue.c). It is told to end when the step ends. */
+/* A program that causes the fault of a step (rogue.c). Its standard input is closed when the step ends, so that it
+ * ends, too.
+ */
 struct rogue {
     struct worker *w;
     uint32_t rank;
@@ -105,7 +107,7 @@ void nemesis_add_root (struct nemesis *n); /* a start of the root has ended; it 
 void nemesis_begin_rogue (struct nemesis *n, uint32_t rank, enum fault fault);
 void nemesis_end_rogue (struct nemesis *n, uint32_t rank, enum fault fault);
 
-/* Free the rogues that have ended. Returns the number of those that are left. */
+/* Free the rogues that have ended. Returns the number of rogues that are left. */
 size_t nemesis_reap_rogues (struct nemesis *n);
 
 /* Limit the files or the memory of a broker (fault: FILES, MEMORY) to what it uses now; remove the limit. */

@@ -105,8 +105,8 @@ static void add_args (const struct twin *t, const char *argv[ARGS_MAX], char tex
     argv[n] = NULL;
 }
 
-/* Make the environment of the twin: that of this program, without the variables for links and for storing PMI, and with
- * the PMI variables of the twin.
+/* Make the environment of the twin from the environment of this program, without the variables for links and for
+ * storing PMI, and with the PMI variables of the twin.
  */
 static void add_env (const struct twin *t, const char *env[ENV_MAX], char text[3][64])
 {

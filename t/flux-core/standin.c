@@ -17,7 +17,7 @@
 #include "t/flux-core/standin.h"
 
 #define MAX_QUEUE 4096
-#define FIRST_TAG 1000000 /* matchtag of the first request that is made here; those of libidtree begin with 1 */
+#define FIRST_TAG 1000000 /* matchtag of the first request that is made here; the matchtags of libidtree begin with 1 */
 
 struct flux_msg {
     idt_msg_t *msg;

@@ -156,7 +156,7 @@ static void kill_until_end_of_input (struct crowd *c)
     }
 }
 
-/* Let all end. First all submitters; then the consumer is told that no further jobs will come. */
+/* Let all end. First all submitters; then the consumer, which learns that no further jobs will come. */
 static void finish_all (struct crowd *c)
 {
     for (int i = 0; i < c->n - 1; i++) {

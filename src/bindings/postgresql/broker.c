@@ -4,9 +4,9 @@
 /* broker.c - get ids and other data of a broker by message, from a backend
  *
  * Some functions of the server's program have the same names as functions in libidtree's libraries (json_object), and
- * the linker would use those of the program. So libidtree is loaded when it is first needed, such that its own symbols
- * are found first (RTLD_DEEPBIND), and is called through a table. If the broker shares its page, a session does not
- * need the library.
+ * the linker would use the functions of the program. So libidtree is loaded when it is first needed, such that its own
+ * symbols are found first (RTLD_DEEPBIND), and is called through a table. If the broker shares its page, a session does
+ * not need the library.
  *
  * Calls wait in slices. Between two slices they check whether the query was cancelled. In that case an error is thrown,
  * and the pending request stays in 'session', where the next call finds it.

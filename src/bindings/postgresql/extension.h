@@ -88,7 +88,7 @@ __attribute__ ((noreturn)) void complain (int errnum,
  * connection stays usable.
  */
 
-/* What a call does if there is no broker. */
+/* The behaviour of a call if there is no broker. */
 enum need {
     NEED_NOT, /* the call soon returns without a result */
     NEED,     /* the query soon ends with an error */

@@ -3,8 +3,8 @@
 
 /* source.c - choose the source of a session's ids
  *
- * Each id is above the previous id of the session, from whatever source they come. All ids are from the same instance,
- * because two instances may make the same ids.
+ * Each id is above the previous id of the session, also if they come from different sources. All ids are from the same
+ * instance, because two instances may make the same ids.
  */
 #include "extension.h"
 

@@ -200,8 +200,8 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-/* Run the reactor until something arrives, or for 'ms'. What arrives need not be an event. Returns 0, or -1 with an
- * exception set.
+/* Run the reactor until something arrives, or for 'ms'. Other messages than events end the wait, too. Returns 0, or -1
+ * with an exception set.
  */
 static int run (struct py_connection *c, double ms)
 {

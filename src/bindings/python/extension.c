@@ -15,7 +15,7 @@ static int add_new (PyObject *module, const char *name, PyObject *object)
     return rc;
 }
 
-/* The order is that of enum generator_kind. */
+/* The order is the order of enum generator_kind. */
 static const char *const generators[] = { "FlaxGenerator", "SnoGenerator", "UidGenerator", "FluidGenerator" };
 
 static int execute (PyObject *module)

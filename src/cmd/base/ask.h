@@ -96,7 +96,7 @@ idt_future_t *ask_next (const struct cmd *cmd, idt_future_t *f, const char *what
 /* Wait like ask_ready ().  If the answer is an error, end the program with "WHAT: why". */
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what);
 
-/* What idtree serves inside Flux.  The text follows the word "serves" in a sentence. */
+/* The services of idtree inside Flux.  The text follows the word "serves" in a sentence. */
 #define ASK_IN_FLUX "only fluids: flux exec -r all flux module load .../idtree/flux/idtree-flux.so (doc/design/flux.md)"
 
 /* If 'f' (fulfilled) failed with ENOSYS and the broker belongs to Flux, end the program with a sentence about what

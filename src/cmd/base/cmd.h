@@ -86,7 +86,7 @@ struct command {
     const char *summary;
     const char *details;              /* more lines for -h; may be NULL */
     const char *example;              /* one command line */
-    const char *json;                 /* what --json prints, for -h (etc/schema); NULL: no --json */
+    const char *json;                 /* output of --json, for -h (etc/schema); NULL: no --json */
     const struct cmd_option *options; /* ends with CMD_OPTIONS_END; may be NULL */
     int (*run) (struct cmd *cmd);     /* returns the exit status */
 };
@@ -194,7 +194,7 @@ int cmd_all_options (const struct command *command, struct cmd_option all[CMD_OP
 /* Print the -h screen of one command, or of all commands. */
 void cmd_help (const struct command *command);
 void cmd_help_all (const struct command *const *table);
-/* Print the -h screen of the commands whose first word is 'group'.  Returns false if there are none. */
+/* Print the -h screen of the commands whose first word is 'group'.  Returns false if there are no such commands. */
 bool cmd_help_group (const struct command *const *table, const char *group);
 
 /* End the program with a message that the command in 'argv' is unknown. */

@@ -19,7 +19,7 @@ unsigned suggest_distance (const char *a, const char *b);
  */
 const char *suggest (const char *word, const char *const *words, size_t n);
 
-/* Return the one of 'n' words that means the same as 'word', such as remove for unload; NULL: there is none. */
+/* Return the one of 'n' words that means the same as 'word', such as remove for unload; NULL: no word does. */
 const char *suggest_synonym (const char *word, const char *const *words, size_t n);
 
 #endif /* CMD_SUGGEST_H */

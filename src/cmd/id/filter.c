@@ -7,7 +7,7 @@
  * warning with its number; the lines after it are converted nevertheless.
  *
  * sort: lines are sorted by their ids, and so by time; the lines are not changed.  All ids must be of the same scheme:
- * the given one, or that of the first line.  Lines with equal ids keep their order.
+ * the given scheme, or the scheme of the first line.  Lines with equal ids keep their order.
  */
 #include <errno.h>
 #include <stdlib.h>

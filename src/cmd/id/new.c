@@ -143,7 +143,7 @@ static int make_uid (struct id_maker *m, struct ident *id)
     return 0;
 }
 
-/* Whether a fingerprint is neither that of a possible name (uid_fingerprint ()), nor that of the number of a rank
+/* Whether a fingerprint belongs neither to a possible name (uid_fingerprint ()), nor to the number of a rank
  * (uid_node_numbered ()).
  */
 static bool is_free (uint32_t fingerprint)

@@ -24,7 +24,7 @@
 #define USER_ENTRY_MAX 4096 /* largest entry of a user; if it is longer, the user's number is shown */
 #define USER_MAX 64         /* bytes of a user's name */
 #define USERS 16
-#define PAGE 1000 /* jobs of a page; an answer may have no more */
+#define PAGE 1000 /* most jobs of a page, and of an answer */
 #define USER_WIDTH 12
 #define ID_GAP 2
 #define LABEL_WIDTH 14

@@ -6,8 +6,8 @@
  * A client is in one of two states: the launcher reads its request, or executes its request.  The launcher drops the
  * client when it has sent the answer, or when the client closes its connection.  An answer is usually shorter than the
  * buffer of a socket, but a status of many ranks may be longer. So answers are written with the socket in blocking
- * mode, for at most WRITE_TIMEOUT_S seconds.  Only processes of the owner are served, whatever the modes of the socket
- * and its directory allow.
+ * mode, for at most WRITE_TIMEOUT_S seconds.  Only processes of the owner are served, even if the modes of the socket
+ * and its directory allow others to connect.
  */
 #include "config.h"
 

@@ -27,9 +27,9 @@ struct launcher_config {
     int stop_timeout_ms;
 };
 
-/* Start the brokers, run the command, stop the brokers.  Returns the exit status: that of the command, or 128 + N if
- * signal N ended the command or the launcher.  If the instance did not come up, returns 1, or 2 if a broker reported a
- * wrong option.  The caller must have blocked reaper_signals (), and removes the files that are left in the directory.
+/* Start the brokers, run the command, stop the brokers.  Returns the exit status of the command, or 128 + N if signal N
+ * ended the command or the launcher.  If the instance did not come up, returns 1, or 2 if a broker reported a wrong
+ * option.  The caller must have blocked reaper_signals (), and removes the files that are left in the directory.
  */
 int launcher_run (const struct launcher_config *config);
 

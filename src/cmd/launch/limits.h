@@ -51,7 +51,7 @@ struct limit {
     uint64_t per_some;  /* need of each of 'of_some' brokers */
     uint64_t of_some;   /* number of these brokers, which may all be in one process */
     bool kib;           /* the numbers are KiB, and messages have GiB */
-    const char *remedy; /* what else lets more brokers fit; NULL: only a higher limit does */
+    const char *remedy; /* another way to run more brokers; NULL: only a higher limit */
 };
 
 /* The brokers to start. */

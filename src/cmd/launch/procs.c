@@ -37,7 +37,7 @@ static size_t length (char *const *list)
 }
 
 /* Allocate the environment of brokers: space for the variables of PMI, then the variables of this process, without
- * those that another launcher set for it.
+ * variables that another launcher set for it.
  */
 static char **make_env (void)
 {

@@ -99,7 +99,7 @@ static int64_t now_ms (void)
 }
 
 /* Take the UUID of an instance whose state was elsewhere.  That instance has made ids.  So list its store of the
- * horizon, which is missing here: the next start must then be told a date above all of its ids.
+ * horizon, which is missing here: the next start then needs a date above all of its ids.
  */
 static void take_uuid (const struct cmd *cmd, const struct init *o, struct statefile *s)
 {

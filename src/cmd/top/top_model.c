@@ -174,7 +174,7 @@ static void show_tree (struct top_model *b, const struct top_model_row *row)
             show_tree (b, &b->rows[i]);
 }
 
-/* Return the position of a status in the order by status: those that need an operator come first. */
+/* Return the position of a status in the order by status: statuses that need an operator come first. */
 static int badness (const struct top_model_row *row)
 {
     static const char *const states[] = { "full", "partial", "degraded", "offline", "no answer", "lost" };

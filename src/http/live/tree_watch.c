@@ -253,7 +253,7 @@ static void log_cb (idt_future_t *f, void *arg)
 {
     struct tree_watch *w = arg;
 
-    /* follow_log () follows the log again in the next second, possibly that of another instance */
+    /* follow_log () follows the log again in the next second; the instance may be another one */
     if (idt_future_errnum (f) != 0) {
         idt_future_destroy (f);
         w->log = NULL;

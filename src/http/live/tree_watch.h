@@ -37,7 +37,7 @@ void tree_watch_destroy (struct tree_watch *w);
 void tree_watch_begin (struct tree_watch *w);
 void tree_watch_end (struct tree_watch *w);
 
-/* What polls learned about the instance as a whole; borrowed until the next poll. */
+/* Data about the instance as a whole; borrowed until the next poll. */
 struct tree_news {
     uint64_t looks;    /* how many polls have ended */
     char error[200];   /* why the last poll failed; "": it did not fail */

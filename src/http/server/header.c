@@ -286,8 +286,8 @@ static struct slice trim_blanks (struct slice a)
     return a;
 }
 
-/* Return the text before the next 'c' outside of quotes, or all if there is none. '*rest' becomes the text behind that
- * 'c'; its 's' is NULL if there was no 'c'.
+/* Return the text before the next 'c' outside of quotes, or the whole text if it has no such 'c'. '*rest' becomes the
+ * text behind that 'c'; its 's' is NULL if there was no 'c'.
  */
 static struct slice split (struct slice *rest, char c)
 {

@@ -38,8 +38,8 @@ struct framing {
     uint64_t length;       /* Content-Length */
 };
 
-/* Whether the libmicrohttpd of 'version' (such as 0.9.75) can refuse malformed headers itself. 'version' is that of the
- * library that runs, not of the header file that was compiled, because an upgrade replaces only the library.
+/* Whether the libmicrohttpd of 'version' (such as 0.9.75) can refuse malformed headers itself. 'version' is the version
+ * of the library that runs, not of the header file that was compiled, because an upgrade replaces only the library.
  */
 bool framing_parser_is_strict (const char *version);
 

@@ -36,7 +36,7 @@ struct resource {
     size_t size;
 };
 
-/* Return the resource at 'path'; NULL if there is none. */
+/* Return the resource at 'path', or NULL. */
 const struct resource *resource_find (const char *path);
 
 /* --- a request and its answer --------------------------------------------------------- */
@@ -84,7 +84,7 @@ struct exchange {
     bool over;                       /* end of the stream */
     /* for the function that answers the request */
     idt_future_t *f;                    /* the request to the broker */
-    void *state;                        /* what exchange_state_new () returned */
+    void *state;                        /* the result of exchange_state_new () */
     void (*leave) (struct exchange *x); /* called when the request ends; may be NULL */
 };
 

@@ -221,7 +221,7 @@ struct scale {
     uint64_t outstanding; /* number of pending requests of clients */
     struct sim_check *check;
 
-    struct authority *authority; /* that of rank 0 */
+    struct authority *authority; /* the authority of rank 0 */
     struct lease_record disk, storing;
     uint64_t core_ns[SCALE_MAX_CORES]; /* --one-host: when each core is free again */
     struct plan *plan;                 /* which process hosts which ranks; NULL: each rank has its own process */

@@ -4,8 +4,8 @@
 /* samples.h - times, and their exact percentiles
  *
  * When SAMPLES_MAX samples are kept, every second one is removed, and from then on only every second new sample is
- * kept, and so on. So the kept samples are distributed evenly over all samples. Percentiles are then those of the kept
- * samples. The count, the mean and the largest are those of all samples.
+ * kept, and so on. So the kept samples are distributed evenly over all samples. Percentiles are then computed from the
+ * kept samples; the count, the mean and the largest sample from all samples.
  */
 #ifndef SIM_SCALE_SAMPLES_H
 #define SIM_SCALE_SAMPLES_H

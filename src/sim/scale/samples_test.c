@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* samples_test.c - percentiles equal those that are found by counting */
+/* samples_test.c - percentiles equal the percentiles that counting finds */
 #include <stdlib.h>
 
 #include "test/tap.h"
