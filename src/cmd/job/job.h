@@ -21,8 +21,8 @@ int jobs_form (const struct cmd *cmd, const char *name);
  */
 const char *jobs_write_id (const struct cmd *cmd, int form, const char *s, char buf[SCHEME_TEXT_MAX]);
 
-/* If 'f' failed because the ingest module is not loaded, end the program with advice.  'f' is NULL if the request could
- * not be sent; errno then says why.
+/* If 'f' failed because the ingest module is not loaded, end the program with advice.  If 'f' is NULL, because the
+ * request could not be sent, nothing is done.
  */
 void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const char *what);
 
