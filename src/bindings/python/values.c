@@ -362,7 +362,7 @@ PyMethodDef values_methods[] = {
     { "fluid_join", join_fluid, METH_VARARGS, NULL },
     { "fluid_range", range_fluid, METH_VARARGS,
       "fluid_range($module, from_ms, to_ms, /)\n--\n\nReturn the bounds (lower, upper) of the ids that were made "
-      "from from_ms until before to_ms,\nin milliseconds since the epoch: lower <= id < upper." },
+      "from from_ms until before to_ms, both\nmilliseconds since the epoch: lower <= id < upper." },
     { "flax_format", format_flax, METH_O, FORMAT_DOC ("flax_format") },
     { "flax_parse", parse_flax, METH_O, PARSE_DOC ("flax_parse") },
     { "flax_split", split_flax, METH_O, NULL },

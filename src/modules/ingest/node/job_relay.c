@@ -32,7 +32,7 @@ struct relay_batch {
     struct jobwire_buf jobs;
     struct parcels parcels; /* in the order of their jobs */
     uint64_t number;
-    uint32_t tag;   /* of the last time the batch was sent; 0: never sent */
+    uint32_t tag; /* of the last time the batch was sent; 0: never sent */
 };
 
 struct job_relay {
