@@ -307,8 +307,8 @@ static int read_settings (struct flux_host *host, int argc, char **argv, idt_err
         return errprintf (errp, "cannot read the configuration: %s", error.text);
     if (!(host->settings = settings_create (argc, argv, config, errp)))
         return -1;
-    (void)settings_get (host->settings,
-                        "statedir"); /* the setting counts as known on all ranks, although only rank 0 reads it */
+    /* the setting counts as known on all ranks, although only rank 0 reads it */
+    (void)settings_get (host->settings, "statedir");
     return 0;
 }
 
