@@ -153,7 +153,7 @@ static void list_ranks (struct plan *p)
         p->first[i + 1] += p->first[i];
     for (uint32_t rank = 0; rank < p->size; rank++)
         p->ranks[p->first[p->process[rank]]++] = rank;
-    /* list_ranks has advanced each entry to the end of its process */
+    /* the loop has advanced first[i] to the end of the ranks of process i, where those of process i + 1 begin */
     memmove (p->first + 1, p->first, p->processes * sizeof (p->first[0]));
     p->first[0] = 0;
 }

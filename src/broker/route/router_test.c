@@ -741,7 +741,7 @@ static void test_proxy (void)
         "the routes that a client added to its request are in the response");
     router_peer_remove (w->r, &w->c1.peer);
     ok (pending (w) == 0 && is_disconnect (last (&w->parent), "far.disconnect", w->c1.peer.uuid),
-        "the streams of a client that added routes end when that client disconnects");
+        "when a client that added routes to its request disconnects, its streams end");
     world_destroy (w);
 }
 

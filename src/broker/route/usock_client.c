@@ -26,7 +26,7 @@
 #define QUANTUM 16                     /* messages of a client that are handled in one turn */
 #define MAX_ASKED ((uint64_t)1 << 20)  /* bytes of unanswered requests above which a client is not read */
 #define SOFT_QUEUE ((uint64_t)1 << 20) /* bytes of unread output above which a client is not read */
-#define ERROR_ROOM ((size_t)1 << 20)   /* extra bytes of a queue for errors that replace responses */
+#define ERROR_ROOM ((size_t)1 << 20)   /* bytes beyond the limit of a queue, for errors only */
 #define MIN_SPEED 65536                /* lowest bytes per second of a long message */
 
 static void client_dirty (struct client *c)

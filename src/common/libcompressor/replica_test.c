@@ -87,7 +87,7 @@ static void check_order (void)
         "a range that arrives twice is ignored");
     replica_heard (r, 5);
     ok (replica_missing (r) && replica_seq (r) == 2,
-        "if a replica knows the number of the latest range, ranges up to that number are missing");
+        "ranges are missing when a replica hears of a range above its own last one");
     replica_heard (r, 4);
     ok (replica_missing (r) && replica_seq (r) == 2, "a number below the known latest range changes nothing");
     replica_destroy (r);

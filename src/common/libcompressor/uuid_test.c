@@ -47,7 +47,7 @@ static void check_diff (const json_t *cases)
 
     json_array_foreach (cases, i, v)
         good &= (__int128)(text_num (text_at (v, 0)) - text_num (text_at (v, 1))) == decimal (text_at (v, 2));
-    ok (good, "the %zu differences in the vectors are computed", json_array_size (cases));
+    ok (good, "the difference of two UUIDs is right in the %zu cases of the vectors", json_array_size (cases));
 }
 
 static void check_stable (const json_t *cases)

@@ -178,7 +178,7 @@ static void check_pieces (void)
         "a form in pieces is requested piece by piece");
     docsession_failed (&s);
     ok (asks (&s, "compressor.join"),
-        "if rank 0 no longer has the form that a session reads in pieces, the session joins again");
+        "if rank 0 no longer has the stored form that a session reads in pieces, the session joins again");
     ok (take_new (&s, form (0, 30)) == 0 && take_new (&s, form (30, WHOLE)) == 0 && replica_seq (s.replica) == 1,
         "the last piece of a form creates the replica");
     ok (asks (&s, "compressor.fetch") && request_number (&s, "from") == 2 && asks (&s, NULL),

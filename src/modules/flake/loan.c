@@ -51,7 +51,7 @@ void loan_asked (struct time_loan *t)
 {
     assert (!t->asking);
     t->asking = true;
-    if (t->refused == LOAN_FENCED) /* drop the old refusal: our own broker will answer immediately */
+    if (t->refused == LOAN_FENCED) /* requests wait: our own broker answers immediately */
         t->refused = LOAN_UNKNOWN;
 }
 

@@ -91,7 +91,9 @@ static struct scale_process *process_of (struct scale *s, const struct scale_eve
     return &s->process[plan_process (s->plan, e->rank)];
 }
 
-/* Return when the thread that handles the event is free again; NULL: ZeroMQ's threads handle it. */
+/* Return the address of the time at which the thread that handles the event is free again; NULL: ZeroMQ's threads
+ * handle it.
+ */
 static uint64_t *thread_of (struct scale *s, const struct scale_event *e)
 {
     if (is_clients (e))

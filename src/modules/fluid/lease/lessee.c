@@ -17,7 +17,7 @@
 #include "modules/fluid/lease/lessee.h"
 
 #define FIRST_PAUSE_US 100000 /* pause after a request without grant; doubles, up to a twelfth of a lease */
-#define UNDER_WAY_US 2000000  /* before an unanswered request is repeated if nothing is held; at most pause_us () */
+#define UNDER_WAY_US 2000000  /* without a lease, pause before a request is repeated; at most pause_us () */
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {

@@ -1490,12 +1490,10 @@ static void test_lanes (void)
         "a request for more ids than the lanes have in the millisecond is completed in the next milliseconds");
     r = request (&w, T0 + 4 * MS, 4, 1, make_id (10004, 2, 9), false);
     ok (r->answers == 0,
-        "after an id that another rank made under the first generator, a rank with lanes makes no id in that "
-        "millisecond");
+        "a rank with lanes makes no id in the millisecond of 'after' if another rank made that id under its generator");
     node_tick (w.n, T0 + 5 * MS);
     ok (r->answers == 1 && ms_of (r->first) == 10005,
-        "after an id that another rank made under the first generator, a rank with lanes makes ids in the next "
-        "millisecond");
+        "the rank with lanes makes the ids in the millisecond after the id of the other rank");
     for (size_t i = 5; i < 5 + 40; i++)
         request (&w, T0 + 5 * MS, i, 65536, 0, false);
     ok (w.req[44].answers == 0, "the backlog of a rank with lanes has as many times more ids as there are lanes");
