@@ -10,6 +10,7 @@
  */
 #include "config.h"
 
+#include <dirent.h>
 #include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -104,6 +105,19 @@ struct run {
     char dir[64];
 };
 
+/* The brokers leave a state file and a store in their rundir. */
+static void remove_folder (const char *path)
+{
+    DIR *dir = opendir (path);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir (dir)))
+        unlinkat (dirfd (dir), entry->d_name, 0); /* fails for "." and ".." */
+    if (dir)
+        closedir (dir);
+    rmdir (path);
+}
+
 static void *run_main (void *arg)
 {
     struct run *run = arg;
@@ -162,7 +176,7 @@ static void run_stop (struct run *run)
     idt_future_destroy (f);
     idt_close (h);
     pthread_join (run->thread, NULL);
-    rmdir (run->dir);
+    remove_folder (run->dir);
 }
 
 /* --- a client of frames -------------------------------------------------------------------------- */
