@@ -325,6 +325,7 @@ static void measure_loops (struct bed *bed)
             .bare = half ? &p->loop[p->n - 1].figures : NULL,
             .share = half ? 0.5 : 0,
             .limit_of = half ? "half of strtoull" : "goal",
+            .aim = !half,
         });
     }
     for (size_t i = 0; i < p->n; i++)
@@ -400,6 +401,7 @@ static void sorting (const char *name, size_t size, fill_f fill, sort_f sort)
         .figures = &f,
         .limit = SORT_GOAL_MS,
         .limit_of = "goal",
+        .aim = true,
         .size = SORTED,
         .size_of = "ids",
     });

@@ -330,6 +330,7 @@ static void print_plain (const char *what, const char *who, const char *unit, co
         .figures = f,
         .limit = most,
         .limit_of = "bound",
+        .aim = true,
     });
 }
 
@@ -346,6 +347,7 @@ static void print_report (const char *who, struct report *r, const struct figure
         .limit = pings ? 0 : TARGET,
         .bare = pings,
         .limit_of = pings ? "bare calls instead" : "goal",
+        .aim = !pings,
     });
     print_plain ("from the last made to all final", who, "ms", &r->lag_ms, 0);
     print_plain ("messages up, a hop and batch", who, "messages", &r->up, 1);

@@ -329,7 +329,8 @@ static void measure_load (const char *uri)
                                     .unit = "1/s",
                                     .figures = &l->figures,
                                     .limit = l->aim,
-                                    .limit_of = "the aim" });
+                                    .limit_of = "the aim",
+                                    .aim = true });
         figures_fini (&l->figures);
         close (l->piper.fd);
     }

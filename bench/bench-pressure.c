@@ -490,6 +490,7 @@ static void print (const char *name, int rank, const struct times *t, double lim
         .figures = &f,
         .limit = limit_us,
         .limit_of = "5 times the quiet one, on a machine as busy",
+        .aim = true,
     });
     figures_fini (&f);
 }
@@ -600,6 +601,7 @@ static bool check_broker (idt_t *h, int rank, const struct phase *p)
         .figures = &f,
         .limit = MAX_MIB,
         .limit_of = "bound",
+        .aim = true,
     });
     double mib = figures_value (&f);
     figures_fini (&f);

@@ -284,6 +284,7 @@ int main (void)
                                     .figures = &a->figures,
                                     .limit = LIMIT_US,
                                     .limit_of = "a millisecond, the aim",
+                                    .aim = true,
                                     .size = (double)a->size,
                                     .size_of = "bytes" });
         figures_fini (&a->figures);

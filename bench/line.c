@@ -41,6 +41,30 @@ static void sort_rounds (const struct figures *f, double *rounds, size_t n)
     }
 }
 
+static double mean (const double *rounds, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += rounds[i];
+    return sum / (double)n;
+}
+
+/* Return the figure of a turn. Its rounds are sorted. */
+static double turn_figure (enum figures_of of, const double *rounds, size_t n)
+{
+    switch (of) {
+    case FIGURES_MEDIAN:
+        return rounds[n / 2];
+    case FIGURES_MEAN:
+        return mean (rounds, n);
+    case FIGURES_P99:
+        return rounds[n * 99 / 100];
+    default:
+        return rounds[0];
+    }
+}
+
 void figures_end_turn (struct figures *f)
 {
     size_t n = f->rounds - f->first;
@@ -51,10 +75,7 @@ void figures_end_turn (struct figures *f)
         exit (EXIT_FAILURE);
     }
     sort_rounds (f, f->round + f->first, n);
-    f->turn[f->turns++] = f->round[f->first
-                                   + (f->of == FIGURES_MEDIAN ? n / 2
-                                      : f->of == FIGURES_P99  ? n * 99 / 100
-                                                              : 0)];
+    f->turn[f->turns++] = turn_figure (f->of, f->round + f->first, n);
     f->first = f->rounds;
 }
 
@@ -72,6 +93,22 @@ double figures_value (const struct figures *f)
         if (f->more ? f->turn[i] > best : f->turn[i] < best)
             best = f->turn[i];
     return best;
+}
+
+struct summary figures_summary (const struct figures *f, const char *name)
+{
+    double *all = malloc ((f->rounds + 1) * sizeof (all[0]));
+    struct summary s;
+
+    if (!all || f->rounds == 0) {
+        fprintf (stderr, "bench: %s: %s\n", name, all ? "no figures" : "out of memory");
+        exit (EXIT_FAILURE);
+    }
+    memcpy (all, f->round, f->rounds * sizeof (all[0]));
+    sort_rounds (f, all, f->rounds);
+    s = (struct summary){ mean (all, f->rounds), all[f->rounds / 2], all[f->rounds * 99 / 100] };
+    free (all);
+    return s;
 }
 
 void figures_time_calls (struct figures *f, void (*once) (void *arg), void *arg, int count)
@@ -104,6 +141,8 @@ static void print_limit (const struct line *line, double value)
     if (limit <= 0)
         return;
     printf (",\"limit\":%.6g,\"limit_of\":\"%s\",\"ratio\":%.4g", limit, line->limit_of, value / limit);
+    if (line->aim)
+        printf (",\"aim\":\"%s\"", (line->figures->more ? value < limit : value > limit) ? "missed" : "met");
     if (line->bare)
         print_turns ("limit_turns", line->bare, share);
 }
@@ -111,23 +150,19 @@ static void print_limit (const struct line *line, double value)
 void line_print (const struct line *line)
 {
     const struct figures *f = line->figures;
-    double value = figures_value (f), *all = malloc ((f->rounds + 1) * sizeof (all[0]));
+    struct summary s = figures_summary (f, line->name);
+    double value = line->value > 0 ? line->value : figures_value (f);
 
-    if (!all || f->rounds == 0) {
-        fprintf (stderr, "bench: %s: no figures\n", line->name);
-        exit (EXIT_FAILURE);
-    }
-    memcpy (all, f->round, f->rounds * sizeof (all[0]));
-    sort_rounds (f, all, f->rounds);
     printf ("{\"subject\":\"%s\",\"name\":\"%s\"", line->subject, line->name);
     if (line->size_of)
         printf (",\"size\":%.6g,\"size_of\":\"%s\"", line->size, line->size_of);
-    printf (",\"value\":%.6g,\"unit\":\"%s\",\"better\":\"%s\",\"median\":%.6g,\"p99\":%.6g", value, line->unit,
-            f->more ? "more" : "less", all[f->rounds / 2], all[f->rounds * 99 / 100]);
+    printf (",\"value\":%.6g,\"unit\":\"%s\",\"better\":\"%s\",\"mean\":%.6g,\"median\":%.6g,\"p99\":%.6g", value,
+            line->unit, f->more ? "more" : "less", s.mean, s.median, s.p99);
     printf (",\"rounds\":%zu,\"warmup\":%ld", f->rounds, f->warmup);
     print_turns ("turns", f, 1);
     print_limit (line, value);
+    if (line->note)
+        printf (",\"note\":\"%s\"", line->note);
     puts ("}");
     fflush (stdout);
-    free (all);
 }

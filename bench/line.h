@@ -6,8 +6,9 @@
  * A round is one measured interval: a short window of a loop, one request, or a second of a flood. Rounds form turns.
  * The turns of all measured things alternate, so that each thing and its limit are measured at several times of the
  * run, and other load of the machine affects all of them. The figure of a turn is its best round (FIGURES_BEST), its
- * median round (FIGURES_MEDIAN), or the round that only one in a hundred exceeds (FIGURES_P99). The result is the
- * figure of the best turn. The differences between turns are the noise, which is needed to compare two runs.
+ * median round (FIGURES_MEDIAN), the mean of its rounds (FIGURES_MEAN), or the round that only one in a hundred exceeds
+ * (FIGURES_P99). The result is the figure of the best turn. The differences between turns are the noise, which is
+ * needed to compare two runs. The mean, the median and the p99 of all rounds are printed beside the result.
  */
 #ifndef BENCH_LINE_H
 #define BENCH_LINE_H
@@ -17,7 +18,7 @@
 
 #define FIGURES_TURNS 32
 
-enum figures_of { FIGURES_BEST, FIGURES_MEDIAN, FIGURES_P99 };
+enum figures_of { FIGURES_BEST, FIGURES_MEDIAN, FIGURES_MEAN, FIGURES_P99 };
 
 /* The figures of one measured thing. The caller sets 'of', 'more' and 'warmup'; all other members begin as 0. */
 struct figures {
@@ -41,19 +42,31 @@ void figures_fini (struct figures *f);
 /* Return the figure of the best turn; 0 if there was no turn. */
 double figures_value (const struct figures *f);
 
+/* Of all rounds. One round in a hundred is worse than 'p99'. */
+struct summary {
+    double mean, median, p99;
+};
+
+/* There must be a round, and memory; otherwise the program ends, and the message names 'name'. */
+struct summary figures_summary (const struct figures *f, const char *name);
+
 /* Measure a turn of 'count' calls of 'once'. Each call is a round, in microseconds. */
 void figures_time_calls (struct figures *f, void (*once) (void *arg), void *arg, int count);
 
 /* A result to print. Its limit is 'limit'; or the value of 'bare', measured in the same run, times 'share' (0 means 1).
- * If neither is set, there is no limit. 'size' is a parameter on which the figure depends, if there is one.
+ * If neither is set, there is no limit. If 'aim' is set, the limit is an aim, and the line shows whether the result
+ * missed it. 'size' is a parameter on which the figure depends, if there is one.
  */
 struct line {
     const char *subject, *name, *unit;
     const struct figures *figures;
+    double value; /* the result, if it is not the figure of the best turn; 0: it is */
     double limit;
     const struct figures *bare;
     double share;
     const char *limit_of; /* a short description of what the limit is */
+    bool aim;
+    const char *note; /* how it was measured, in a few words; NULL: no note */
     double size;
     const char *size_of; /* unit of 'size': "hops", "clients", "ids"; NULL: no size */
 };

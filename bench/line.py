@@ -13,8 +13,8 @@ def line(subject, name, unit, rounds, turns, warmup, more=False, limit_turns=Non
     best = max if more else min
     said = {
         "subject": subject, "name": name, "value": best(turns), "unit": unit, "better": "more" if more else "less",
-        "median": ordered[len(ordered) // 2], "p99": ordered[len(ordered) * 99 // 100], "rounds": len(rounds),
-        "warmup": warmup, "turns": turns}
+        "mean": sum(rounds) / len(rounds), "median": ordered[len(ordered) // 2], "p99": ordered[len(ordered) * 99 // 100],
+        "rounds": len(rounds), "warmup": warmup, "turns": turns}
     if limit_turns:
         limit = best(limit_turns)
         said.update(limit=limit, ratio=round(best(turns) / limit, 3), limit_turns=limit_turns)

@@ -28,13 +28,13 @@ if command -v gnuplot >/dev/null; then test_set_prereq GNUPLOT; fi
 # A recorded run: a loop with a measured limit, a loop with a goal, sizes, a rate, and a line with one turn.
 cat >old <<'END'
 {"machine":{"processor":"AMD EPYC","processors":2,"system":"Linux 6.1","compiler":"gcc 12.2.0","flags":"-g -O2"}}
-{"subject":"codecs","name":"dec read","value":9.77,"unit":"ns","better":"less","median":9.81,"p99":13.8,"rounds":2560,"warmup":17,"turns":[9.79,9.77,9.77,9.83,9.95,9.77,9.81,9.79],"limit":11.1,"limit_of":"half of strtoull","ratio":0.88,"limit_turns":[11.1,11.1,11.2,11.1,11.3,11.1,11.1,11.2]}
-{"subject":"codecs","name":"f58 write","value":8.02,"unit":"ns","better":"less","median":8.27,"p99":8.51,"rounds":2560,"warmup":17,"turns":[8.05,8.02,8.05,8.09,8.11,8.03,8.05,8.05],"limit":6,"limit_of":"goal","ratio":1.337}
-{"subject":"broker","name":"one id","size":0,"size_of":"hops","value":11.8,"unit":"us","better":"less","median":12.4,"p99":20.1,"rounds":10000,"warmup":1000,"turns":[12.1,11.8,12.4,12.0,13.9,11.9],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":1.367,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
-{"subject":"broker","name":"one id","size":1,"size_of":"hops","value":82.5,"unit":"us","better":"less","median":93.1,"p99":471,"rounds":10000,"warmup":1000,"turns":[90,82.5,121,88,86,97],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":9.56,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
-{"subject":"broker","name":"one id","size":3,"size_of":"hops","value":273,"unit":"us","better":"less","median":401,"p99":2640,"rounds":10000,"warmup":1000,"turns":[290,273,310,281,277,302],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":31.6,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
-{"subject":"broker","name":"requests for one uid, 512 outstanding","size":3,"size_of":"hops","value":459040,"unit":"/s","better":"more","median":409056,"p99":380930,"rounds":6,"warmup":0,"turns":[380930,459040,409056,449000,412000,405000]}
-{"subject":"pressure","name":"p99 of a request at rank 0, greedy","value":830,"unit":"us","better":"less","median":41,"p99":830,"rounds":1500,"warmup":0,"turns":[830],"limit":1200,"limit_of":"5 times the quiet one, on a machine as busy","ratio":0.692}
+{"subject":"codecs","name":"dec read","value":9.77,"unit":"ns","better":"less","mean":9.85,"median":9.81,"p99":13.8,"rounds":2560,"warmup":17,"turns":[9.79,9.77,9.77,9.83,9.95,9.77,9.81,9.79],"limit":11.1,"limit_of":"half of strtoull","ratio":0.88,"limit_turns":[11.1,11.1,11.2,11.1,11.3,11.1,11.1,11.2]}
+{"subject":"codecs","name":"f58 write","value":8.02,"unit":"ns","better":"less","mean":8.3,"median":8.27,"p99":8.51,"rounds":2560,"warmup":17,"turns":[8.05,8.02,8.05,8.09,8.11,8.03,8.05,8.05],"limit":6,"limit_of":"goal","ratio":1.337,"aim":"missed"}
+{"subject":"broker","name":"one id","size":0,"size_of":"hops","value":11.8,"unit":"us","better":"less","mean":13.2,"median":12.4,"p99":20.1,"rounds":10000,"warmup":1000,"turns":[12.1,11.8,12.4,12.0,13.9,11.9],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":1.367,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
+{"subject":"broker","name":"one id","size":1,"size_of":"hops","value":82.5,"unit":"us","better":"less","mean":99,"median":93.1,"p99":471,"rounds":10000,"warmup":1000,"turns":[90,82.5,121,88,86,97],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":9.56,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
+{"subject":"broker","name":"one id","size":3,"size_of":"hops","value":273,"unit":"us","better":"less","mean":640,"median":401,"p99":2640,"rounds":10000,"warmup":1000,"turns":[290,273,310,281,277,302],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":31.6,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
+{"subject":"broker","name":"requests for one uid, 512 outstanding","size":3,"size_of":"hops","value":459040,"unit":"/s","better":"more","mean":700000,"median":409056,"p99":380930,"rounds":6,"warmup":0,"turns":[380930,459040,409056,449000,412000,405000]}
+{"subject":"pressure","name":"p99 of a request at rank 0, greedy","value":830,"unit":"us","better":"less","median":41,"p99":830,"rounds":1500,"warmup":0,"turns":[830],"limit":1200,"limit_of":"5 times the quiet one, on a machine as busy","ratio":0.692,"aim":"met","note":"after 3 s of load"}
 END
 
 # The old run, with the turns and the value of the lines called NAME multiplied by FACTOR, and with "limit" their
@@ -47,14 +47,26 @@ changed() { # NAME FACTOR [limit]
 
 test_expect_success 'the report of a benchmark is a table with readable units' '
     "$report" old >out && cat out && grep "^AMD EPYC, Linux 6.1, gcc 12.2.0, -g -O2" out &&
-    grep "^dec read  *9.77 ns  *9.81 ns  *13.8 ns  *0.88  *11.1 ns, half of strtoull$" out &&
-    grep "^one id \[3 hops\]  *273 µs  *401 µs  *2,640 µs  *31.60  *8.63 µs, a bare" out &&
+    grep "^dec read  *9.77 ns  *9.85 ns  *9.81 ns  *13.8 ns  *0.88  *11.1 ns, half of strtoull$" out &&
+    grep "^one id \[3 hops\]  *273 µs  *640 µs  *401 µs  *2,640 µs  *31.60  *8.63 µs, a bare" out &&
     grep "^requests for one uid, 512 outstanding \[3 hops\]  *459,040 /s" out
 '
 test_expect_success 'bench/report --markdown prints rows with the same number of cells' '
     "$report" --markdown old >out && cat out && grep "^## broker" out &&
-    grep "^| one id \[0 hops\] | 11.8 µs | 12.4 µs | 20.1 µs | 1.37 | 8.63 µs, a bare UNIX socket echo |$" out &&
-    grep "^|" out | tr -cd "|\n" | sort -u >cells && test "$(cat cells)" = "|||||||"
+    grep "^| one id \[0 hops\] | 11.8 µs | 13.2 µs | 12.4 µs | 20.1 µs | 1.37 | 8.63 µs, a bare UNIX socket echo |  |$" out &&
+    grep "^| one id \[3 hops\] .* | \*\*MEAN IS 1.60 MEDIANS\*\* |$" out &&
+    grep "^|" out | tr -cd "|\n" | sort -u >cells && test "$(cat cells)" = "|||||||||"
+'
+test_expect_success 'the report marks a time whose mean is more than 1.5 medians, and an aim that was missed' '
+    "$report" old >out && cat out && grep "^one id \[3 hops\].*  <== MEAN IS 1.60 MEDIANS$" out &&
+    grep "^f58 write .*6 ns, goal  *<== MISSES THE AIM$" out && test "$(grep -c "<==" out)" -eq 2 &&
+    grep "^p99 of a request .*  after 3 s of load$" out &&
+    sed "s/\"ratio\":0.692/\"ratio\":1.1/" old >new && "$report" new >out && cat out &&
+    grep "^p99 of a request .*  <== MISSES THE AIM; after 3 s of load$" out
+'
+test_expect_success 'the report shows and compares a run without means, which an earlier version wrote' '
+    sed "s/\"mean\":[0-9.]*,//" old >early && test_must_fail grep mean early && "$report" early >out && cat out &&
+    grep "^dec read  *9.77 ns  *9.81 ns" out && "$report" early old >out && grep "^7 compared, 0 slower" out
 '
 test_expect_success 'a run that is compared with itself is reported as equally fast' '
     "$report" old old >out && cat out && grep "^7 compared, 0 slower" out && test_must_fail grep -E "faster|only in" out
@@ -85,6 +97,10 @@ test_expect_success 'a line of the report with one turn is shown but not judged'
 test_expect_success 'the turns of a program that ran a second time are added to its turns' '
     changed "f58 write" 1.05 >again && cat old again >twice && "$report" old twice >out && cat out && grep "^7 compared, 0 slower" out &&
     "$report" twice >out && cat out && test "$(grep -c "^f58 write" out)" -eq 1 && grep "^f58 write  *8.02 ns" out
+'
+test_expect_success 'the mean of a program that ran a second time is the mean of all its rounds' '
+    jq -c "if .mean then .mean *= 4 | .rounds *= 2 else . end" old >again && cat old again >twice && "$report" twice >out && cat out &&
+    grep "^f58 write  *8.02 ns  *24.9 ns" out
 '
 test_expect_success 'lines that only one of two runs has are named, and so are two different machines' '
     grep -v "dec read" old | sed "s/6.1/6.2/" >new && "$report" old new >out && cat out && grep "^only in old:" out &&
@@ -146,7 +162,7 @@ test_expect_success 'bench/run runs a program that ends early several times' '
 '
 test_expect_success 'bench/report accepts the output of a benchmark of idtree' '
     "$IDTREE_BUILDDIR/bench/bench-generators" >lines && cat lines && "$report" lines >out && cat out && grep "^sno, at the cap" out &&
-    jq -e "(.ratio == null or .limit_of) and (.limit_turns == null or (.limit_turns | length) == (.turns | length))" lines
+    jq -e "(.subject == null or .mean > 0) and (.ratio == null or .limit_of) and (.limit_turns == null or (.limit_turns | length) == (.turns | length))" lines
 '
 test_expect_success 'bench/peers skips a peer that is not installed with a message, and so does the report' '
     (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
