@@ -20,6 +20,7 @@
 
 #include <idtree/idtree.h>
 
+#include "flood.h"
 #include "line.h"
 #include "timing.h"
 
@@ -150,85 +151,24 @@ static void measure_latency (const char *uri)
     close (fds[1]);
 }
 
-/* --- floods: each answer is followed by a request --------------------------------------------------------------- */
-
-struct flood {
-    /* the requests of a flood */
-    const char *topic; /* NULL: requests for ids, in blocks */
-    int block;
-    int under_way; /* pending requests of each client */
-
-    /* the state of a flood */
-    idt_reactor_t *reactor;
-    double start; /* when the part that counts begins */
-    uint64_t got;
-    int outstanding;
-};
-
-struct client {
-    struct flood *flood;
-    idt_t *h;
-};
-
-static void ask (struct client *c);
-
-static void answered (idt_future_t *f, void *arg)
-{
-    struct client *c = arg;
-    struct flood *fl = c->flood;
-    fluid_t ids[BLOCK];
-    double s = now_s () - fl->start;
-
-    if ((fl->topic ? idt_rpc_get (f, NULL) : idt_fluid_generate_get (f, fl->block, ids)) < 0)
-        die (idt_future_error (f));
-    idt_future_destroy (f);
-    fl->outstanding--;
-    if (s >= 0 && s < TURN_S)
-        fl->got += fl->block;
-    if (s < TURN_S)
-        ask (c);
-    else if (fl->outstanding == 0)
-        idt_reactor_stop (fl->reactor);
-}
-
-static void ask (struct client *c)
-{
-    struct flood *fl = c->flood;
-    idt_future_t *f = fl->topic ? idt_rpc (c->h, fl->topic, "{\"count\":1}", IDT_NODEID_ANY, 0)
-                                : idt_fluid_generate_async (c->h, fl->block);
-
-    if (!f || idt_future_then (f, -1., answered, c) < 0)
-        die ("request");
-    fl->outstanding++;
-}
+/* --- floods ------------------------------------------------------------------------------------------------------- */
 
 /* Run one flood. Each turn starts new clients, because the scheduler may keep a good or bad placement of client and
  * broker for as long as these live.
  */
-static double flood_once (struct flood fl, const char *uri, int rank, int clients)
+static double flood_once (const struct flood *fl, const char *uri, int rank, int clients)
 {
-    struct client c[CLIENTS_MAX];
+    idt_t *h[CLIENTS_MAX];
 
-    fl.reactor = idt_reactor_create ();
-    for (int i = 0; i < clients; i++) {
-        c[i] = (struct client){ .flood = &fl, .h = open_rank (uri, rank) };
-        idt_set_reactor (c[i].h, fl.reactor);
-    }
-    fl.start = now_s () + WARMUP_S;
-    for (int i = 0; i < clients * fl.under_way; i++)
-        ask (&c[i % clients]);
-    if (idt_reactor_run (fl.reactor, IDT_REACTOR_DEFAULT) < 0)
-        die ("reactor");
     for (int i = 0; i < clients; i++)
-        idt_close (c[i].h);
-    idt_reactor_destroy (fl.reactor);
-    return fl.got / TURN_S;
+        h[i] = open_rank (uri, rank);
+    return flood_run (fl, h, clients);
 }
 
 static void run_flood (const struct flood *fl, const char *uri, int rank, int clients, struct figures *f)
 {
     for (int turn = 0; turn < FLOOD_TURNS; turn++) {
-        figures_add (f, flood_once (*fl, uri, rank, clients));
+        figures_add (f, flood_once (fl, uri, rank, clients));
         figures_end_turn (f);
     }
 }
@@ -280,7 +220,7 @@ static void measure_echo_flood (int under_way, struct figures *f)
 
 static void measure_blocks (const char *uri, int rank)
 {
-    struct flood fl = { .block = BLOCK, .under_way = OUTSTANDING };
+    struct flood fl = { .block = BLOCK, .under_way = OUTSTANDING, .warmup_s = WARMUP_S, .seconds = TURN_S };
     struct figures f = { .more = true };
 
     run_flood (&fl, uri, rank, 1, &f);
@@ -300,7 +240,7 @@ static void measure_blocks (const char *uri, int rank)
 /* Measure requests for one id each. Brokers combine requests that arrive at the same time. */
 static void measure_requests (const char *uri, const char *name, const char *topic, const struct figures *bare)
 {
-    struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD };
+    struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD, .warmup_s = WARMUP_S, .seconds = TURN_S };
     struct figures f = { .more = true };
 
     run_flood (&fl, uri, HOPS - 1, 1, &f);
@@ -331,7 +271,7 @@ static void measure_all_requests (const char *uri)
 /* Measure local clients of one broker, all in one process, with CLIENT_REQUESTS pending requests each. */
 static void measure_clients (const char *uri, int clients)
 {
-    struct flood fl = { .block = 1, .under_way = CLIENT_REQUESTS };
+    struct flood fl = { .block = 1, .under_way = CLIENT_REQUESTS, .warmup_s = WARMUP_S, .seconds = TURN_S };
     struct figures f = { .more = true }, bare;
 
     measure_echo_flood (CLIENT_REQUESTS * clients, &bare);
