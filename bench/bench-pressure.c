@@ -272,8 +272,7 @@ static bool lie (idt_t *h, unsigned turn)
 {
     static const uint32_t nodes[] = { IDT_NODEID_ANY, 0, 1, 2, 7 };
     static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_ALL, 0, UINT32_MAX, IDT_ROLE_USER };
-    static const char lease[] =
-        "{\"want\":[[1,\"11111111-1111-4111-8111-111111111111\",1,\"946080000000\"]],\"back\":[]}";
+    static const char lease[] = "{\"want\":[[1,\"11111111-1111-4111-8111-111111111111\",1,\"946080000000\"]]}";
     uint32_t nodeid = nodes[turn % 5], role = roles[turn / 5 % 5];
     int flags = turn / 25 % 2 && nodeid != IDT_NODEID_ANY ? IDT_MSGFLAG_UPSTREAM : 0;
     uint8_t far[12];

@@ -429,11 +429,11 @@ static void report (struct load *l)
 /* Return the seconds to write and read a request with 'n' wants. */
 static double lease_s (size_t n)
 {
-    static struct lease_want want[MANY + 1];
+    static struct want want[MANY + 1];
     double start = now_s ();
 
     for (size_t i = 0; i < n; i++)
-        want[i] = (struct lease_want){ (uint32_t)i, "00000000-0000-4000-8000-000000000000", 1, 1000000, 0 };
+        want[i] = (struct want){ (uint32_t)i, "00000000-0000-4000-8000-000000000000", 1, BOX_WHOLE, 1000000, 0, 0, 0 };
     for (int i = 0; i < TURNS; i++) {
         struct lease_request req = { .want = want, .nwant = n }, back;
         json_t *o = wire_pack_lease_request (&req);

@@ -16,10 +16,10 @@
  * all the time, and ten ranks need all processors. With fluid.share=off, loop and chain show requests that are
  * forwarded.
  *
- * Before the turns, idle ranks get WARMUP_S seconds of the same load, so that they can borrow a part of the owner's
- * generator. A note in each line states this time, and which rank made their ids at the end. The owner lacks what is
- * borrowed also in its own turns. So rates are also compared with the rate of the owner before any other rank was asked
- * ("untouched"). Ratios of idle ranks to the owner have aims, and are ratios of the whole run, not of the best turn.
+ * Before the turns, idle ranks get WARMUP_S seconds of the same load, and before each turn the rank that is asked gets
+ * LEAD_SHARED_S of it, because the parts of the owner's generator that ranks hold follow their load within a second. A
+ * note in each line states this time, and which rank made their ids at the end. Rates are also compared with the rate of
+ * the owner before any other rank was asked ("untouched"). Ratios of idle ranks to the owner have aims, and are ratios of the whole run, not of the best turn.
  * Clients make no ids themselves (IDT_O_NOSHM).
  */
 #include "config.h"
@@ -40,7 +40,8 @@
 
 #define TURNS 6
 #define TURN_S 0.4
-#define LEAD_S 0.1 /* seconds of load before each turn, because the pipeline is not full and caches are cold */
+#define LEAD_S 0.1      /* seconds of load before each turn, because the pipeline is not full and caches are cold */
+#define LEAD_SHARED_S 1 /* the same if ranks share: they get what they need within a second */
 #define WARMUP_S 3
 #define MANY 64 /* pending requests */
 #define CLIENTS_MAX 10
@@ -56,7 +57,7 @@ static const struct phase loop = { .under_way = 1, .first = 3, .last = 3, .mean_
 static const struct phase chain = { .under_way = MANY, .first = 3, .last = 3, .p99_aim = 3, .rate_aim = 0.8 };
 static const struct phase star = { .under_way = MANY, .first = 1, .last = 10, .rate_aim = 0.9 };
 
-/* The suffix is a part of the names of its lines. Ranks that may not borrow need no warm-up. */
+/* The suffix is a part of the names of its lines. Ranks that hold no parts need no warm-up. */
 static const struct instance {
     const char *shape, *share, *suffix;
     const struct phase *phase;
@@ -140,9 +141,9 @@ static void warm_up (struct side *s, int under_way, int seconds)
     s->us.warmup = s->p99.warmup = (long)(rate * seconds);
 }
 
-static void run_turn (struct side *s, int under_way)
+static void run_turn (struct side *s, int under_way, double lead_s)
 {
-    struct flood fl = { .block = 1, .under_way = under_way, .warmup_s = LEAD_S, .seconds = TURN_S, .times = &s->us };
+    struct flood fl = { .block = 1, .under_way = under_way, .warmup_s = lead_s, .seconds = TURN_S, .times = &s->us };
 
     figures_add (&s->rate, load (s, &fl));
     for (size_t i = s->us.first; i < s->us.rounds; i++)
@@ -290,6 +291,7 @@ static void measure (const char *uri, const struct instance *in)
 {
     const struct phase *p = in->phase;
     bool shares = in->warmup_s > 0;
+    double lead_s = shares ? LEAD_SHARED_S : LEAD_S;
     struct result r = {
         .instance = in,
         .phase = p,
@@ -300,12 +302,12 @@ static void measure (const char *uri, const struct instance *in)
     };
 
     for (int turn = 0; turn < TURNS && shares && p->rate_aim > 0; turn++)
-        run_turn (&r.untouched, p->under_way);
+        run_turn (&r.untouched, p->under_way, LEAD_S);
     if (shares)
         warm_up (&r.idle, p->under_way, in->warmup_s);
     for (int turn = 0; turn < TURNS; turn++) {
-        run_turn (&r.owner, p->under_way);
-        run_turn (&r.idle, p->under_way);
+        run_turn (&r.owner, p->under_way, lead_s);
+        run_turn (&r.idle, p->under_way, lead_s);
     }
     write_note (&r);
     print_sides (&r);

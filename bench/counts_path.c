@@ -127,13 +127,8 @@ static void log_text (void *arg, int level, const char *text)
 {
 }
 
-static int share_up (void *arg, const struct share_want *want)
-{
-    return -1;
-}
-
-static const struct node_ops ops = { reply,     fail,     forward,  cancel, lease_up, lease_reply,
-                                     report_up, log_text, share_up, NULL,   NULL };
+static const struct node_ops ops = { reply,       fail,      forward,  cancel, lease_up,
+                                     lease_reply, report_up, log_text, NULL,   NULL };
 
 /* --- peers --- */
 
@@ -229,9 +224,10 @@ static void begin (void *arg, int max_generators)
     node_tick (p->node, p->now_us);
     if (p->lease_number == 0)
         return;
-    struct lease_grant grant = {
-        .generator = RANK, .incarnation = NODE, .number = p->lease_number, .lo_ms = NOW_MS - 10, .hi_ms = NOW_MS + 60000
-    };
+    struct grant grant = { .rank = RANK,
+                           .incarnation = NODE,
+                           .number = p->lease_number,
+                           .box = { RANK, UINT64_MAX, { NOW_MS - 10, NOW_MS + 60000 } } };
     node_lease_answered (p->node, p->now_us, p->lease_tag, &(struct lease_answer){ .grant = &grant, .ngrant = 1 });
     p->now_us += 100 * MS;
     node_tick (p->node, p->now_us);

@@ -160,9 +160,10 @@ static void send_hello (void *sock, const void *payload, size_t size)
 static void send_good_hello (void *sock, int rank)
 {
     char text[256];
-    int n = snprintf (text, sizeof (text),
-                      "{\"rank\":%d,\"uuid\":\"bbbbbbbb-0000-4000-8000-%012x\",\"version\":\"%s\",\"hostname\":\"h\"}",
-                      rank, rank, PACKAGE_VERSION);
+    int n = snprintf (
+        text, sizeof (text),
+        "{\"rank\":%d,\"uuid\":\"bbbbbbbb-0000-4000-8000-%012x\",\"version\":\"%s\",\"hostname\":\"h\",\"protocol\":2}",
+        rank, rank, PACKAGE_VERSION);
 
     send_hello (sock, text, n + 1);
 }

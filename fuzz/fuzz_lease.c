@@ -3,13 +3,14 @@
 
 /* fuzz_lease.c - brokers that lie about leases, to a root and to an inner node with real state
  *
- * Each line is an action. For the root: a request for leases (w), a report of positions (r), an honest request for a
- * generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON). For the inner node:
- * the same actions as capital letters, and an answer (A) to its last lease request, or runs of ids (F, binary) for its
- * forward. '+' and '*' advance the time. '=' delivers the answers between the two.
+ * Each line is an action. For the root: a request for leases or for a part (w), a report of positions (r), an honest
+ * request for a generator (h and two digits: generator, incarnation) or for a part (p and two digits: size,
+ * incarnation), a request for ids (k and an id as JSON). For the inner node: the same actions as capital letters, except
+ * H, and an answer (A) to its last lease request, or runs of ids (F, binary) for its forward. '+' and '*' advance the
+ * time. '=' delivers the answers between the two.
  *
- * For every input, no time of a generator may be granted to two incarnations, no id may be made twice, and the
- * watermark may never decrease.
+ * For every input, nothing may be granted to two incarnations, unless the first has returned it. The root may make no id
+ * of a part that it granted. The watermark may never decrease.
  */
 #include <stdio.h>
 
@@ -19,18 +20,23 @@
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/wire.h"
 
-#define GRANTS_MAX 4096
+#define TABLE_MAX 4096
 #define LEASE_MS 1200
 #define GENERATORS 8
 #define UUID(C) C C C C C C C C "-0000-4000-8000-000000000000"
+
+/* What was granted, and not returned. */
+struct table {
+    struct grant grant[TABLE_MAX];
+    size_t n;
+};
 
 struct world {
     struct authority *authority;
     struct node *root, *inner;
     uint64_t now_us;
-    struct lease_grant grant[GRANTS_MAX];
-    size_t ngrants;
-    fluid_t last[2]; /* greatest id that each node made */
+    struct table granted, parts[2]; /* whole generators; what the root and the inner node granted of theirs */
+    fluid_t last[2];                /* greatest id that each node made */
     uint64_t watermark_ms;
     uint64_t number;
     uint32_t lease_tag, forward_tag;
@@ -45,17 +51,63 @@ struct side {
 
 /* --- what must hold -------------------------------------------------------------------------- */
 
-static void note_grant (struct world *w, const struct lease_grant *g)
+static bool overlap (const struct box *a, const struct box *b)
 {
-    must (g->lo_ms < g->hi_ms && g->generator < GENERATORS);
-    for (size_t i = 0; i < w->ngrants; i++) {
-        const struct lease_grant *o = &w->grant[i];
-        bool same = strcmp (o->incarnation, g->incarnation) == 0 && o->number == g->number;
+    return a->generator == b->generator && (a->granules & b->granules) != 0 && a->range.lo_ms < b->range.hi_ms
+           && b->range.lo_ms < a->range.hi_ms;
+}
 
-        must (o->generator != g->generator || same || o->hi_ms <= g->lo_ms || g->hi_ms <= o->lo_ms);
+static void note_grant (struct table *t, const struct grant *g)
+{
+    must (g->box.range.lo_ms < g->box.range.hi_ms && g->box.generator < GENERATORS && g->box.granules != 0);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct grant *o = &t->grant[i];
+        bool same = o->rank == g->rank && strcmp (o->incarnation, g->incarnation) == 0;
+
+        must (same || !overlap (&o->box, &g->box));
     }
-    if (w->ngrants < GRANTS_MAX)
-        w->grant[w->ngrants++] = *g;
+    if (t->n < TABLE_MAX)
+        t->grant[t->n++] = *g;
+}
+
+/* Split a grant: what is kept stays, the rest ends at 'end_ms'. Without room all of it stays granted. */
+static void cut (struct table *t, struct grant *g, uint64_t end_ms, uint64_t kept)
+{
+    kept &= g->box.granules;
+    if (g->box.range.hi_ms <= end_ms || kept == g->box.granules)
+        return;
+    if (kept != 0) {
+        if (t->n == TABLE_MAX)
+            return;
+        t->grant[t->n] = *g;
+        t->grant[t->n++].box.granules = kept;
+        g->box.granules &= ~kept;
+    }
+    g->box.range.hi_ms = end_ms;
+}
+
+/* From 'end_ms' on the sender uses only what it keeps of what it was granted for requests with lower numbers. */
+static void note_want (struct table *t, const struct want *want)
+{
+    size_t n = t->n;
+
+    for (size_t i = 0; want->end_ms > 0 && i < n; i++) {
+        struct grant *o = &t->grant[i];
+
+        if (o->rank == want->rank && strcmp (o->incarnation, want->incarnation) == 0 && o->number < want->number)
+            cut (t, o, want->end_ms, want->kept);
+    }
+}
+
+static void check_id (const struct table *t, fluid_t id)
+{
+    struct fluid_fields f = fluid_split (id);
+    const struct box box = { f.generator,
+                             UINT64_C (1) << f.sequence / FLUID_GRANULE,
+                             { f.timestamp_ms, f.timestamp_ms + 1 } };
+
+    for (size_t i = 0; i < t->n; i++)
+        must (!overlap (&t->grant[i].box, &box));
 }
 
 static void check_watermark (struct world *w)
@@ -77,8 +129,13 @@ static void reply_cb (void *arg, void *cookie, const struct id_run *run, size_t 
     must (nruns > 0);
     for (size_t i = 0; i < nruns; i++)
         must (run[i].n > 0 && (i == 0 || run[i].first > run[i - 1].first));
-    if (s->which == 0)
-        s->w->last[0] = run[nruns - 1].first;
+    if (s->which != 0)
+        return;
+    must (run[0].first > s->w->last[0]);
+    s->w->last[0] = run[nruns - 1].first;
+    for (size_t i = 0; i < nruns; i++)
+        for (uint32_t k = 0; k < run[i].n; k += FLUID_GRANULE)
+            check_id (&s->w->parts[0], run[i].first + k);
 }
 
 static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
@@ -109,8 +166,13 @@ static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req
     return 0;
 }
 
+/* A request for a part has its sender as cookie. */
 static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
 {
+    struct side *s = arg;
+
+    for (size_t i = 0; cookie != s->w && i < answer->ngrant; i++)
+        note_grant (&s->w->parts[s->which], &answer->grant[i]);
 }
 
 static void store_cb (void *arg, const struct lease_record *record)
@@ -178,10 +240,18 @@ static void ask_root (struct world *w, const struct lease_request *req)
 {
     struct lease_answer answer;
 
+    for (size_t i = 0; i < req->nwant; i++)
+        note_want (&w->granted, &req->want[i]);
     authority_answer (w->authority, w->now_us, req, &answer);
     for (size_t i = 0; i < answer.ngrant; i++)
-        note_grant (w, &answer.grant[i]);
+        note_grant (&w->granted, &answer.grant[i]);
     node_tick (w->root, w->now_us);
+}
+
+static void ask_part (struct world *w, struct node *n, const struct lease_request *req)
+{
+    note_want (&w->parts[n == w->root ? 0 : 1], &req->want[0]);
+    node_lease_request (n, w->now_us, (void *)req->want, req);
 }
 
 static void request (struct world *w, struct node *n, const json_t *o)
@@ -190,7 +260,9 @@ static void request (struct world *w, struct node *n, const json_t *o)
 
     if (!o || wire_get_lease_request (o, &req, NULL) < 0)
         return;
-    if (n == w->root)
+    if (req.is_part)
+        ask_part (w, n, &req);
+    else if (n == w->root)
         ask_root (w, &req);
     else
         node_lease_request (n, w->now_us, w, &req);
@@ -199,12 +271,22 @@ static void request (struct world *w, struct node *n, const json_t *o)
 
 static void honest (struct world *w, const char *digits)
 {
-    struct lease_want want = { .number = ++w->number };
+    struct want want = { .number = ++w->number, .size = BOX_WHOLE };
     struct lease_request req = { .want = &want, .nwant = 1 };
 
-    want.generator = (uint32_t)(digits[0] & 7);
+    want.rank = (uint32_t)(digits[0] & 7);
     memset (want.incarnation, 'a' + (digits[0] ? digits[1] & 3 : 0), IDT_MSG_UUID_LEN);
     ask_root (w, &req);
+}
+
+static void honest_part (struct world *w, struct node *n, const char *digits)
+{
+    struct want want = { .rank = 9, .number = ++w->number, .end_ms = w->now_us / 1000 };
+    struct lease_request req = { .want = &want, .nwant = 1, .is_part = true };
+
+    want.size = (digits[0] & 7) < 6 ? BOX_MIN_SIZE << (digits[0] & 7) : 0;
+    memset (want.incarnation, 'a' + (digits[0] ? digits[1] & 3 : 0), IDT_MSG_UUID_LEN);
+    ask_part (w, n, &req);
 }
 
 static void report (struct world *w, struct node *n, const json_t *o)
@@ -272,13 +354,19 @@ static void take (struct world *w, const char *line, size_t len)
     case 'h':
         honest (w, line + 1);
         break;
+    case 'p':
+        honest_part (w, w->root, line + 1);
+        break;
+    case 'P':
+        honest_part (w, w->inner, line + 1);
+        break;
     case 'A':
         answer (w, o);
         break;
     case 'F':
         forwarded (w, line + 1, len - 1);
         break;
-    case 'P':
+    case 'U':
         node_parent (w->inner, w->now_us, len > 1);
         break;
     case '+':
@@ -307,6 +395,8 @@ static struct node *make (uint32_t rank, struct side *side)
         .max_backlog_ms = 2000,
         .forward_timeout_ms = 5000,
         .max_waiting = 8,
+        .share = NODE_SHARE_AUTO,
+        .share_keep = 64,
     };
     struct node *n;
 

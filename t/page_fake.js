@@ -24,7 +24,8 @@
     const rank = (r, folded) => ({
         rank: r, parent: parentOf(r), attached_to: up(r), host: `node${r}`, status: dead.has(r) ? 'lost' : 'full',
         fluid: dead.has(r) ? null : r < GENERATORS ? 'active' : 'idle', generator: r < GENERATORS ? r : null,
-        ids_from: dead.has(r) ? null : owner(r), lends_to: null, lease_left_s: r < GENERATORS ? (dead.has(r) ? 12 : 20) : null,
+        ids_from: dead.has(r) ? null : owner(r), granted_to: null,
+        lease_left_s: r < GENERATORS ? (dead.has(r) ? 12 : 20) : null,
         ids: '18446744073709551615', requests: '7', ids_per_s: r < 4 && !dead.has(r) ? 1234.5 : 0,
         from_above_per_s: r < GENERATORS ? 0 : 5, requests_per_s: 1, age_s: 0.1, folded,
         below: below(r) === 0 ? null :

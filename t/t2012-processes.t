@@ -32,7 +32,7 @@ inside() { # options of idtree start, script
 }
 
 test_expect_success 'four processes host 40 ranks, and all ranks are up' '
-    inside "is_full; idtree startctl status >status; idtree overlay status >overlay" 2>err &&
+    inside "wait_until full is_full; idtree startctl status >status; idtree overlay status >overlay" 2>err &&
     test "$(grep -c " up$" status)" = 40 && test "$(awk "NR > 1 { print \$2 }" status | sort -u | wc -l)" = 4 &&
     test "$(grep -c " full " overlay)" = 40 && test ! -s err && nothing_left
 '
@@ -57,7 +57,7 @@ test_expect_success '--local-sockets refuses an invalid set of ranks, and a rank
 '
 test_expect_success 'trees of other topologies than kary can be divided into processes' '
     for t in kary:1 kary:2 mincrit:3 binomial; do
-        idtree start -s 20 --per-process 6 --topology $t sh -c ". ./inside.sh; is_full && idtree startctl status" >status &&
+        idtree start -s 20 --per-process 6 --topology $t sh -c ". ./inside.sh; wait_until full is_full && idtree startctl status" >status &&
         awk "NR > 1 { print \$2 }" status | sort | uniq -c | awk "\$1 > 9 { exit 1 } END { exit NR < 3 || NR > 4 }" ||
             { echo "$t:"; cat status; return 1; }
     done && nothing_left

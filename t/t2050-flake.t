@@ -6,7 +6,7 @@
 test_description='the flake service makes ids of three schemes, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-# With short leases, subleases and claims end and are renewed during the test; a rank that renews late forwards.
+# With short leases, grants of time and claims end and are renewed during the test; a rank that renews late forwards.
 # Requests have long timeouts, as the test does not judge the speed of a busy machine.
 wait='-o flake.forward-timeout=1m -o fluid.forward-timeout=1m'
 opts="-o log-stderr-level=0 $wait"
@@ -18,7 +18,7 @@ uri_of() { echo "${IDTREE_URI%0}$1"; }
 served() { wait_served "$1" --scheme "$2"; }
 field() { idtree id show --json --scheme "$1" - | sed "s/.*\"$2\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@"; }
-# A rank that waits long for its loan or its name forwards: what it makes itself begins later then.
+# A rank that waits long for its time or its name forwards: what it makes itself begins later then.
 has() { test "$(idtree id new --scheme "$1" -r "$2" | field "$1" "$3")" = "$4"; }
 own_sno() { wait_until "rank $1 makes sno" has sno "$1" partition "$1"; }
 # Who never heard of rank 0 does not know the drift of uids, and can only forward.

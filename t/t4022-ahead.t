@@ -21,7 +21,7 @@ renewals() { idtree module stats -r $1 fluid | sed -n "s/^renewals  *//p"; }
 is_renewed() { test "$(renewals $1)" -ge 3; }
 until_renewed() { for r in "$@"; do wait_until "rank $r has renewed its lease" is_renewed $r || return 1; done; }
 is_here() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -lt 10000; }
-# ids of all ranks, and loans to the flake module
+# ids of all ranks, and time of the flake module
 make_ids() {
     for r in "$@"; do idtree id new -n 3000 -r $r >>ids && idtree id new -s flax -r $r >>flaxes || return 1; done
 }

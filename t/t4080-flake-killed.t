@@ -5,7 +5,7 @@
 # t4080-flake-killed.t - brokers are killed and run again, with clocks that are minutes off, under requests for flax,
 # sno and uid
 #
-# Ranks 0 to 4 have a partition of sno; 5 and 6 forward to 2, 7 to 3. A lease is short enough that subleases and claims
+# Ranks 0 to 4 have a partition of sno; 5 and 6 forward to 2, 7 to 3. A lease is short enough that grants of time and claims
 # end, and are renewed, while the test runs. The page of t/chaos/host.h sets the wall clock of each broker.
 test_description='no flax, sno or uid is issued twice, whichever rank dies and whatever the clocks say'
 . "$(dirname "$0")/idtree-sharness.sh"
@@ -72,8 +72,8 @@ test_expect_success 'all ranks make flax ids, snos and uids at the same time' '
     for r in $ALL; do served $r 1; done && load_start 30000 && load_end && test $failed = 0 && none_twice &&
     test $(wc -l <uid) = 240008
 '
-# A sublease lasts a quarter of a lease. A rank that was idle has no reason to ask other ranks.
-test_expect_success 'a rank whose sublease ended while it was idle makes ids, and ranks without a partition forward' '
+# Time is granted for a quarter of a lease. A rank that was idle has no reason to ask other ranks.
+test_expect_success 'a rank whose time ended while nobody asked it makes ids, and ranks without a partition forward' '
     now=$(info_ms 0) && wait_until "a second has passed" holds "test \$(info_ms 0) -gt $((now + 1000))" &&
     for pair in 0=0 1=1 2=2 3=3 4=4 5=2 6=2 7=3; do
         idtree id new --uri $(uri_of ${pair%=*}) --scheme sno -n 3 >ids && cat ids >>sno &&

@@ -42,7 +42,7 @@ test_expect_success 'before, across and after the end of the time of ids no rule
     test $status = 0 && grep "^duplicates: 0$" out && grep "^requests: .* [1-9][0-9]* answered, [1-9][0-9]* refused" out &&
     nothing_left
 '
-test_expect_success 'no rule is violated where ranks without a generator borrow' '
+test_expect_success 'no rule is violated where ranks without a generator hold parts' '
     "$chaos" --seed 3 --steps 24 --share 16 --max-generators 2 --faults kill,stop,pause,reload,cut,clock >out; status=$?
     sed "s/^/# /" out >&5
     test $status = 0 && grep "^duplicates: 0$" out && grep "^chaos: .* share 16$" out && nothing_left

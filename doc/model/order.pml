@@ -1,28 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* order.pml - order of one client's ids, and what was told, over reloads and over pauses that a clock missed
+/* order.pml - the ids that a client gets increase
  *
- * A client of rank r asks for one id after the other.  r serves it from the lease that it holds, or sends it up to rank 0.
- * Time passes; r's CLOCK_BOOTTIME counts it, but for pauses.  The module of r is unloaded and loaded again.  An id is a
- * timestamp here: those of one millisecond are not told apart, so order must not need more.
+ * There are two models in this file:
+ *
+ *      (no switch)  reloads, and pauses that a clock missed
+ *      BORROWS      a rank that makes ids of boxes, and forwards what does not fit
+ */
+#ifndef BORROWS
+
+/* --- reloads and pauses ---------------------------------------------------------------------------
+ *
+ * A client of rank r asks for one id after the other. r serves it from the lease that it holds, or forwards the request
+ * to rank 0. Time passes. r's CLOCK_BOOTTIME counts it, except in pauses. The module of r is unloaded and loaded again.
+ * An id is a timestamp here: ids of one millisecond are not distinguished, so order must not need more.
  *
  * Checked: ORDER     each id that the client gets is above all that it got before
  *          TOLD      r makes no id below the watermark that rank 0 has told
- *          NOT_OLD   no id is older than the request for it, but by the bound that r's clock tells
+ *          NOT_OLD   no id is older than the request for it by more than the bound that r's clock tells
  *
- * Rules taken away:
- *  L_WAIT    while the module is away requests do not wait for it: they go up without the last id
- *  L_LAST    the next module does not know the last id
- *  L_CARRY   what is sent up does not carry the last id
- *  L_FOLLOW  ids made above are not followed
- *  T_DOUBT   r goes on when its clock has missed time
- *  T_SENT    a time that was asked for before the pause ends the doubt
- *  T_PAST    what is older than the end of the doubt is made, for a request that came before
- *  T_AGED    what is held counts as no older for the time that was missed
- *  T_ASKED   nor does a want that was under way
+ * Rules. The switch NO_ and a name takes a rule away:
+ *  WAIT_FOR_MODULE      while the module is away, requests wait for it. They are not forwarded without the last id
+ *  HAND_OVER_LAST       the next module knows the last id
+ *  CARRY_LAST           a forwarded request carries the last id
+ *  FOLLOW_IDS           later ids are above the ids that an ancestor made
+ *  STOP_IN_DOUBT        r makes no ids when its clock has missed time
+ *  TIME_ASKED_IN_DOUBT  only a time that was asked for after the pause ends the doubt
+ *  SKIP_MISSED_TIME     no id is made of a time before the end of the doubt
+ *  AGE_WHAT_IS_HELD     what is held is older by the time that was missed,
+ *  AGE_WHAT_IS_ASKED    and so is a want that was under way
  *
- * T: the end of time.  USE: how long a range may be used after it was asked for.  FAULTS: reloads and pauses.
+ * T: the end of time. USE: how long a range may be used after it was asked for. FAULTS: reloads and pauses.
  */
 #ifndef T
 #define T 4
@@ -73,7 +82,7 @@ bool given;
 byte given_lo;
 
 #define RUNS (loaded && !paused)
-#ifdef T_DOUBT
+#ifdef NO_STOP_IN_DOUBT
 #define SURE known
 #else
 #define SURE (known && !doubt)
@@ -110,7 +119,7 @@ proctype world ()
 
 inline close_past ()
 {
-#ifndef T_PAST
+#ifndef NO_SKIP_MISSED_TIME
     cursor = MAX (cursor, mine)
 #else
     skip
@@ -139,7 +148,7 @@ inline make ()
 inline send_up ()
 {
     here = false; arrival = 0; up = true;
-#ifdef L_CARRY
+#ifdef NO_CARRY_LAST
     up_after = 0
 #else
     up_after = last
@@ -149,7 +158,7 @@ inline send_up ()
 inline take_ids ()
 {
     answer (down);
-#ifndef L_FOLLOW
+#ifndef NO_FOLLOW_IDS
     last = MAX (last, down); cursor = MAX (cursor, down);
     mine = (known -> MAX (mine, down) : mine);
 #endif
@@ -160,7 +169,7 @@ inline take_ids ()
 inline take_time ()
 {
     if
-#ifdef T_SENT
+#ifdef NO_TIME_ASKED_IN_DOUBT
     :: true ->
 #else
     :: !ping_before ->
@@ -195,10 +204,10 @@ inline resume ()
     if
     :: missed > 0 ->
         doubt = known; ping_before = (ping > 0);
-#ifndef T_AGED
+#ifndef NO_AGE_WHAT_IS_HELD
         until = (until > missed -> until - missed : 0);
 #endif
-#ifndef T_ASKED
+#ifndef NO_AGE_WHAT_IS_ASKED
         older = older + (want > 0 -> missed : 0);
 #endif
         missed = 0
@@ -217,7 +226,7 @@ inline unload ()
     here = false; up = false; down = 0; up_after = 0; arrival = 0;
     ping = 0; pong = 0; ping_before = false; want = 0; older = 0; given = false;
     lo = 0; until = 0;
-#ifdef L_LAST
+#ifdef NO_HAND_OVER_LAST
     last = 0; cursor = 0
 #else
     skip
@@ -262,7 +271,7 @@ proctype rank ()
     :: d_step { paused -> resume () }
     :: d_step { RUNS && faults < FAULTS -> faults++; unload () }
     :: d_step { !loaded -> load () }
-#ifdef L_WAIT
+#ifdef NO_WAIT_FOR_MODULE
     :: d_step { !loaded && waits && !up && down == 0 -> pass () }
     :: d_step { !loaded && down > 0 -> answer (down); down = 0 }
 #endif
@@ -270,3 +279,145 @@ proctype rank ()
 }
 
 init { atomic { run world (); run rank () } }
+
+#else
+
+/* --- boxes and forwards ---------------------------------------------------------------------------
+ *
+ * A client of rank b asks for one id after the other. An id is a millisecond (0 ... T-1) and a number (0 ... S-1). b
+ * makes ids of the box that it holds, which changes at any time to any other box. Or b forwards the request, at most
+ * FORWARDS times, to any ancestor. The ancestor makes any id that the rules allow. Requests and answers arrive at any
+ * time, or never. b may give a forward up, and drops its answer then.
+ *
+ * Checked: ORDER     each id that the client gets is above all that it got before
+ *
+ * Rules. The switch NO_ and a name takes a rule away:
+ *  CARRY_LAST              a forwarded request carries the last id
+ *  COMPARE_WHOLE_IDS       who serves it compares ids, not only their milliseconds
+ *  FOLLOW_IDS              later ids are above the ids that an ancestor made,
+ *  FOLLOW_WHOLE_IDS        not only at or above their millisecond
+ *  CONTINUE_ABOVE_NEWEST   ids of a new box are above the newest id
+ *  WAIT_FOR_FORWARD        no ids are made while a request is forwarded
+ *  ANSWER_TO_THIS_FORWARD  the answer to an earlier forward is dropped
+ */
+#ifndef T
+#define T 3
+#endif
+#ifndef S
+#define S 2
+#endif
+#ifndef FORWARDS
+#define FORWARDS 2
+#endif
+#define IDS (T * S)
+#define BOX(a, e, k, w) ((((1 << (w)) - 1) << (k)) * (((1 << (S * (e))) - (1 << (S * (a)))) / ((1 << S) - 1)))
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+
+short held;                             /* the ids of the box */
+byte next;                              /* no id below is made any more */
+byte seen;                              /* the newest id that the client got, + 1 */
+bool busy;                              /* a forward is under way: the newest of these */
+byte forwards;
+byte after[FORWARDS + 1];               /* what a forward carries, */
+byte answer[FORWARDS + 1];              /* and its answer, + 1; 0: none */
+
+inline leave (id)
+{
+    assert (id >= seen);                /* ORDER */
+    seen = id + 1
+}
+
+inline change_box ()
+{
+    select (a : 0 .. T - 1);
+    select (e : a + 1 .. T);
+    select (k : 0 .. S - 1);
+    select (w : 1 .. S - k);
+    held = BOX (a, e, k, w);
+#ifdef NO_CONTINUE_ABOVE_NEWEST
+    next = 0;
+#endif
+    a = 0; e = 0; k = 0; w = 0
+}
+
+#ifdef NO_WAIT_FOR_FORWARD
+#define MAY_MAKE true
+#else
+#define MAY_MAKE (!busy)
+#endif
+
+inline make ()
+{
+    select (a : 0 .. IDS - 1);
+    if
+    :: a >= next && (held & 1 << a) != 0 -> next = a + 1; leave (a)
+    :: else
+    fi;
+    a = 0
+}
+
+inline forward ()
+{
+    busy = true; forwards++;
+#ifdef NO_CARRY_LAST
+    after[forwards] = 0
+#else
+    after[forwards] = seen
+#endif
+}
+
+#ifdef NO_COMPARE_WHOLE_IDS
+#define IS_ABOVE(id, k) (after[k] == 0 || (id) / S >= (after[k] - 1) / S)
+#else
+#define IS_ABOVE(id, k) ((id) >= after[k])
+#endif
+
+inline serve (f)
+{
+    select (a : 0 .. IDS - 1);
+    if
+    :: IS_ABOVE (a, f) -> answer[f] = a + 1
+    :: else
+    fi;
+    a = 0
+}
+
+#ifdef NO_ANSWER_TO_THIS_FORWARD
+#define IS_TO_THIS(f) true
+#else
+#define IS_TO_THIS(f) ((f) == forwards)
+#endif
+
+inline receive (f)
+{
+    a = answer[f] - 1;
+    leave (a);
+#if defined NO_FOLLOW_IDS
+    skip;
+#elif defined NO_FOLLOW_WHOLE_IDS
+    next = MAX (next, a / S * S);
+#else
+    next = MAX (next, a + 1);
+#endif
+    a = 0; busy = false
+}
+
+active proctype rank ()
+{
+    byte a, e, k, w, f;
+    do
+    :: atomic { true -> change_box () }
+    :: atomic { held >> next != 0 && MAY_MAKE -> make () }
+    :: d_step { !busy && forwards < FORWARDS -> forward () }
+    :: d_step { busy -> busy = false }
+    :: atomic { forwards > 0 -> select (f : 1 .. forwards);
+        if
+        :: answer[f] == 0 -> serve (f)
+        :: answer[f] > 0 && busy && IS_TO_THIS (f) -> receive (f)
+        :: else
+        fi;
+        f = 0 }
+    od
+}
+
+#endif

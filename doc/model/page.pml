@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* page.pml - a lease that several processes use through two words in shared memory
+/* page.pml - the word of a page: how the processes of a host, and their broker, change it
  *
- * 'word' holds the millisecond that ids were made of last, the first number of it that is not used, the first of each
- * that is not lent, and whether the page is closed; 'hi' is the end of what may be used.  A client reads 'hi', then the word, picks a
- * millisecond, swaps the word if it has not changed, and before it hands the id out looks whether the time of use is
- * over.  A millisecond has two ids here.
+ * sublease.pml has the page as a holder (PAGE): its processes make ids, and the owner takes back in one step what they
+ * have not made. This model shows that the word does that.
  *
- * The broker that holds [0, 2) lends the first id of each millisecond on, says that no id of the past will be made any
- * more, is given [3, 5), closes, and gives the rest back; it may die at any step instead.  When it is dead, and the time
- * of use is over, that is said of all that it held.  Another holder of the generator makes the ids of [2, 3), then of what
- * was given back.  Memory is sequentially consistent here.
+ * 'word' has the newest millisecond of which ids were made, the first number of it that is not used, the first number
+ * of each millisecond that the page may use, and whether the page is closed. 'hi' is the end of what may be used. A
+ * client reads 'hi', then the word, chooses a millisecond, and swaps the word if it has not changed. Before it hands
+ * the id out, it looks whether the time of use is over. A millisecond has two ids here.
+ *
+ * The broker holds [0, 2). It takes the first number of each millisecond back, tells that no id of the past will be
+ * made any more, gets [3, 5), closes the page, and takes the rest back. It may die at any step instead. When it is
+ * dead, and the time of use is over, that is told of all that it held. Others make the ids of [2, 3), and all that was
+ * taken back. Memory is sequentially consistent here.
  *
  * Checked: NOT_TWICE  no id is made twice
- *          TOLD       none is handed out of a time of which it was said that none would be
- *          HONEST     the broker takes no word that a client made for one of a time that is to come
+ *          TOLD       no id is handed out of a time of which it was told that none would be
+ *          HONEST     the broker takes no word that a client made for a word of a time that has not come
  *
- * Rules taken away:
- *  NO_COMPARE_WORD  a client stores the word without a look whether it has changed
- *  NO_WORD_FIRST    the end is raised before the word is in the new range
- *  NO_CLOSE_IN_ONE  what was used last is read, then the page is closed, not both in one swap
- *  NO_LENT_IN_WORD  what is not lent is read before the word, and is not in it
- *  NO_PAST_FIRST    it is said that no id of the past will be made before the word is past it
- *  NO_LOOK_AGAIN    a client does not look at the time when it has swapped
- *  NO_CLOCK_AFTER   the broker reads the clock before the word that it compares with it
+ * Rules. The switch NO_ and a name takes a rule away:
+ *  COMPARE_WORD     a client stores the word only if it has not changed
+ *  WORD_FIRST       the word is in the new range before the end is raised
+ *  CLOSE_IN_ONE     one swap reads what was used last, and closes the page
+ *  NUMBERS_IN_WORD  the first number that the page may use is in the word
+ *  PAST_FIRST       the word is past a time before it is told that no id of that time will be made
+ *  LOOK_AGAIN       a client looks at the time after its swap
+ *  CLOCK_AFTER      the broker reads the clock after the word that it compares with it
  */
 #define S 2
 #define END 5
@@ -33,8 +36,8 @@ bool closed = false;
 byte hi = 2;
 byte told = 0;                  /* no id of a time below is made any more */
 byte over = 0;                  /* the time of use is over for all below */
-byte lent_from = 255, lent_to = 255;
-byte given = 255;               /* given back from here on */
+byte numbers_from = 255, numbers_to = 255;     /* the first numbers of these were taken back */
+byte rest = 255;                /* all from here on was taken back */
 bool made[END * S];
 byte now = 0;                   /* the newest time that a clock has shown to a client, or that we moved the word to */
 
@@ -60,7 +63,7 @@ proctype client ()
     bool c, late;
     do
     :: h = hi;
-#ifdef NO_LENT_IN_WORD
+#ifdef NO_NUMBERS_IN_WORD
         o = own;
         atomic {
             m = ms; u = used; c = closed;
@@ -86,7 +89,7 @@ proctype client ()
             atomic {
 #ifndef NO_COMPARE_WORD
                 if
-#ifdef NO_LENT_IN_WORD
+#ifdef NO_NUMBERS_IN_WORD
                 :: ms == m && used == u && closed == c ->
 #else
                 :: ms == m && used == u && closed == c && own == o ->
@@ -132,21 +135,21 @@ proctype look ()
     assert (m <= n)             /* HONEST */
 }
 
-/* What follows the newest millisecond, up to the end. */
-inline lend ()
+/* The first numbers of all milliseconds after the newest one. */
+inline take_numbers ()
 {
     atomic {
         own = 1;
-        lent_from = ms + 1; lent_to = hi
+        numbers_from = ms + 1; numbers_to = hi
     }
 }
 
 inline close ()
 {
 #ifdef NO_CLOSE_IN_ONE
-    given = ms + 1; closed = true
+    rest = ms + 1; closed = true
 #else
-    atomic { given = ms + 1; closed = true }
+    atomic { rest = ms + 1; closed = true }
 #endif
 }
 
@@ -165,7 +168,7 @@ proctype broker ()
 {
     byte at = 0;
     do
-    :: at == 0 -> lend (); at++
+    :: at == 0 -> take_numbers (); at++
     :: at == 1 -> past (); at++
     :: at == 2 ->
 #ifdef NO_WORD_FIRST
@@ -184,21 +187,21 @@ done:
     skip
 }
 
-proctype borrower ()
+proctype gets_numbers ()
 {
     byte t;
-    lent_from != 255; t = lent_from;
+    numbers_from != 255; t = numbers_from;
     do
-    :: t < lent_to -> make (t, 0); t++
+    :: t < numbers_to -> make (t, 0); t++
     :: else -> break
     od
 }
 
-proctype other ()
+proctype gets_rest ()
 {
     byte t = 2;
     make (2, 0); make (2, 1);
-    given != 255; t = given;
+    rest != 255; t = rest;
     do
     :: t < END -> if :: t >= 3 -> make (t, 0); make (t, 1) :: else fi; t++
     :: else -> break
@@ -210,7 +213,7 @@ proctype other ()
 #endif
 init {
     atomic {
-        run broker (); run borrower (); run other (); run client ();
+        run broker (); run gets_numbers (); run gets_rest (); run client ();
 #ifdef LOOK
         run look ();
 #endif

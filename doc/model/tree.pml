@@ -17,12 +17,13 @@
  *          DISJOINT      ranges of one generator that were given to different incarnations do not meet
  *          NOT_FAR       no range ends later than a lease from now
  *
- * Rules taken away (lease.pml has those of the root):
- *  NO_OWN_ANSWER       a node takes an answer to its number without a look at the incarnation, and a relay deals shares out by
- *                      generator only
- *  NO_NEW_INCARNATION  a node that starts again uses its incarnation, and its numbers, again
- *  as in lease.pml: NO_HORIZON_FIRST, NO_START_AT_HORIZON, NO_START_AT_LAST_END, NO_OWN_RANGE, NO_CLOSE_FIRST,
- *  NO_RETURN_BY_LESSEE, NO_RETURN_INSIDE
+ * Rules taken away (sublease.pml explains those of the root):
+ *  NO_OWN_ANSWER       a node takes an answer to its number without a look at the incarnation, and a relay deals shares
+ *                      out by generator only
+ *  NO_OWN_INCARNATION  a node that starts again uses its incarnation, and its numbers, again
+ *  NO_RETURN_INSIDE    a return may end below the ranges that its sender was given in a row
+ *  as in sublease.pml: NO_HORIZON_FIRST, NO_START_AT_HORIZON, NO_GRANT_ONCE, NO_ANSWER_ITS_OWN, NO_NEVER_USE_RETURNED,
+ *  NO_END_ITS_OWN
  */
 #ifndef G1
 #define G1 0
@@ -95,7 +96,7 @@ inline check_range ()
     j = 0
 }
 
-#ifdef NO_RETURN_BY_LESSEE
+#ifdef NO_END_ITS_OWN
 #define IS_HOLDER true
 #else
 #define IS_HOLDER (last[g].inc == i)
@@ -117,7 +118,7 @@ inline take_back ()
     g = 0; a = 0
 }
 
-#ifdef NO_OWN_RANGE
+#ifdef NO_ANSWER_ITS_OWN
 #define IS_RETRY (last[g].inc > 0 && n == last[g].num)
 #else
 #define IS_RETRY (last[g].inc == i && n == last[g].num)
@@ -132,7 +133,7 @@ inline grant ()
     if
     :: again -> a = last[g].lo; b = last[g].hi
     :: !again && !IS_OLD && now <= T ->
-#ifdef NO_START_AT_LAST_END
+#ifdef NO_GRANT_ONCE
         a = now;
 #else
         a = MAX (base, last[g].hi);
@@ -286,7 +287,7 @@ inline give_back ()
 {
     select (a : lo .. (hi - 1));
     on[inc].back = a + 1;
-#ifndef NO_CLOSE_FIRST
+#ifndef NO_NEVER_USE_RETURNED
     for (t : a .. (hi - 1)) {
         issuer[g * END + t] = 0
     }
@@ -312,7 +313,7 @@ proctype life (byte me; byte g; byte inc)
 
 inline restart (node)
 {
-#ifdef NO_NEW_INCARNATION
+#ifdef NO_OWN_INCARNATION
     run life (4, on[node].gen, node)
 #else
     on[4].gen = on[node].gen;

@@ -220,7 +220,7 @@ static void enter_cleanup (struct lifecycle *l)
     lifecycle_child (l);
 }
 
-/* Stop the modules before the broker leaves its parent, so that they can return their leases and subleases. */
+/* Stop the modules before the broker leaves its parent, so that they can return what they hold. */
 static void enter_shutdown (struct lifecycle *l)
 {
     modules_stop (l->conf.modules);

@@ -24,11 +24,11 @@ struct sim_plan {
 static void print_sum (const struct sim_result *s, uint64_t histories)
 {
     printf ("{\"histories\":%" PRIu64 ",\"events\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"lives\":%" PRIu64
-            ",\"ranges\":%" PRIu64 ",\"shares\":%" PRIu64 ",\"spilled\":%" PRIu64 ",\"watermarks\":%" PRIu64
-            ",\"requests\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"ids\":%" PRIu64
-            ",\"paged\":%" PRIu64 ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
-            histories, s->events, s->faults, s->lives, s->ranges, s->shares, s->spilled, s->watermarks, s->requests,
-            s->answered, s->failed, s->ids, s->paged, (double)s->sim_ms / 1000);
+            ",\"ranges\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"watermarks\":%" PRIu64 ",\"requests\":%" PRIu64
+            ",\"answered\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"ids\":%" PRIu64 ",\"paged\":%" PRIu64
+            ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
+            histories, s->events, s->faults, s->lives, s->ranges, s->parts, s->watermarks, s->requests, s->answered,
+            s->failed, s->ids, s->paged, (double)s->sim_ms / 1000);
 }
 
 static void usage (void)

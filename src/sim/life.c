@@ -30,19 +30,21 @@ int64_t world_wall_us (const struct world *w)
 void life_look_at_ranges (struct life *l)
 {
     struct world *w = l->w;
-    const struct lessee *h = node_lessee (l->node);
+    const struct held *h = node_held (l->node);
     const struct lanes *lanes = node_lanes (l->node);
 
-    for (unsigned i = 0; node_owns_generator (l->node) && i < h->nranges; i++) {
-        sim_check_hold (w->check, h->generator, l->id, h->range[i].lo_ms, h->range[i].hi_ms);
+    for (unsigned i = 0; node_owns_generator (l->node) && i < h->count; i++) {
+        const struct range *range = &h->lease[i].box.range;
+
+        sim_check_hold (w->check, l->rank, l->id, range->lo_ms, range->hi_ms);
         for (uint32_t lane = 0; lane < lanes->count; lane++)
-            sim_check_hold (w->check, lanes_generator (lanes, lane), l->id, h->range[i].lo_ms, h->range[i].hi_ms);
-        if (l->authority && h->range[i].hi_ms > w->disk.horizon_ms)
+            sim_check_hold (w->check, lanes_generator (lanes, lane), l->id, range->lo_ms, range->hi_ms);
+        if (l->authority && range->hi_ms > w->disk.horizon_ms)
             sim_check_fail (w->check, "the root holds more than is on the disk");
     }
 }
 
-static bool is_of (const struct area *a, const struct fluid_fields *f)
+static bool is_of (const struct box *a, const struct fluid_fields *f)
 {
     return a->generator == f->generator && (a->granules >> f->sequence / FLUID_GRANULE & 1)
            && f->timestamp_ms >= a->range.lo_ms && f->timestamp_ms < a->range.hi_ms;
@@ -51,40 +53,43 @@ static bool is_of (const struct area *a, const struct fluid_fields *f)
 bool life_makes (const struct life *l, const struct fluid_fields *f)
 {
     if (node_owns_generator (l->node))
-        return f->generator == node_lessee (l->node)->generator
+        return f->generator == l->rank
                || (lanes_own (node_lanes (l->node), f->generator)
                    && f->generator % l->w->nranks
                           == l->rank); /* size may be wrong, so check that the lane is this rank's */
-    for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
-        if (is_of (&l->area[i].area, f))
+    for (unsigned i = 0; i < l->nparts && i < NPARTS; i++)
+        if (is_of (&l->part[i].lease.box, f))
             return true;
     return false;
 }
 
-/* Whether a sublease can no longer be used. If the clock missed time, the node ends its use earlier than the sublease
- * says.
- */
-static bool is_over (const struct life *l, const struct area *area)
+static bool is_same (const struct box *a, const struct box *b)
 {
-    const struct borrower *b = node_borrower (l->node);
-    uint64_t until_us = area->until_us;
+    return a->generator == b->generator && a->granules == b->granules && a->range.lo_ms == b->range.lo_ms;
+}
 
-    for (unsigned i = 0; i < b->nareas; i++)
-        if (b->area[i].generator == area->generator && b->area[i].granules == area->granules
-            && b->area[i].range.lo_ms == area->range.lo_ms)
-            until_us = min_u64 (until_us, b->area[i].until_us);
+/* Whether a part can no longer be used. If the clock missed time, the node ends its use earlier than the grant says. */
+static bool is_over (const struct life *l, const struct lease *lease)
+{
+    const struct held *h = node_held (l->node);
+    uint64_t until_us = lease->until_us;
+
+    for (unsigned i = 0; i < h->count; i++)
+        if (is_same (&h->lease[i].box, &lease->box))
+            until_us = min_u64 (until_us, h->lease[i].until_us);
     return life_boot_us (l) >= until_us;
 }
 
-/* Whether an id of a sublease may leave this life although it is below a watermark. If two subleases contain the id,
- * either may be its source.
+/* Whether an id of a part may leave this life although it is below a watermark. If two parts contain the id, either may
+ * be its source.
  */
-static bool borrowed_may_be_late (const struct life *l, const struct fluid_fields *f)
+static bool part_may_be_late (const struct life *l, const struct fluid_fields *f)
 {
-    for (unsigned i = 0; i < l->nareas && i < NAREAS; i++) {
-        const struct lent_area *a = &l->area[i];
+    for (unsigned i = 0; i < l->nparts && i < NPARTS; i++) {
+        const struct life_part *a = &l->part[i];
 
-        if (is_of (&a->area, f) && f->timestamp_ms <= (is_over (l, &a->area) && !a->over ? l->cursor_ms : a->made_ms))
+        if (is_of (&a->lease.box, f)
+            && f->timestamp_ms <= (is_over (l, &a->lease) && !a->over ? l->cursor_ms : a->made_ms))
             return true;
     }
     return false;
@@ -93,31 +98,31 @@ static bool borrowed_may_be_late (const struct life *l, const struct fluid_field
 bool life_may_be_late (const struct life *l, const struct fluid_fields *f)
 {
     uint64_t boot = life_boot_us (l);
-    bool waited_for = boot < l->until_us && boot < node_lessee (l->node)->until_us;
+    bool waited_for = boot < l->until_us && boot < node_held (l->node)->counted_us;
 
     if (!node_owns_generator (l->node))
-        return borrowed_may_be_late (l, f);
+        return part_may_be_late (l, f);
     return f->timestamp_ms <= (waited_for ? l->made_ms : l->cursor_ms);
 }
 
-static void note_areas (struct life *l)
+static void note_parts (struct life *l)
 {
-    for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
-        if (!l->area[i].over && is_over (l, &l->area[i].area)) {
-            l->area[i].made_ms = l->cursor_ms;
-            l->area[i].over = true;
+    for (unsigned i = 0; i < l->nparts && i < NPARTS; i++)
+        if (!l->part[i].over && is_over (l, &l->part[i].lease)) {
+            l->part[i].made_ms = l->cursor_ms;
+            l->part[i].over = true;
         }
 }
 
-/* When the time of use of a life or sublease is over, the watermark no longer waits for it. But ids that the life made
+/* When the time of use of a life or part is over, the watermark no longer waits for it. But ids that the life made
  * before for a request that is not complete yet may still leave. So note the newest of them.
  */
 static void note_use (struct life *l)
 {
     if (life_boot_us (l) >= l->until_us)
         l->made_ms = l->cursor_ms;
-    note_areas (l);
-    l->until_us = node_lessee (l->node)->until_us;
+    note_parts (l);
+    l->until_us = node_held (l->node)->counted_us;
     l->cursor_ms = node_newest_ms (l->node);
 }
 
@@ -258,7 +263,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     l->paged_id = before->paged_id;
-    if (l->rank == 0) /* the new root knows all subleases, and continues below their ends */
+    if (l->rank == 0) /* the new root knows all that was granted, and continues below its end */
         close_at (before, node_newest_ms (before->node) + 1);
     else
         l->last_reading = before->last_reading;
@@ -291,8 +296,6 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
         config.share = shares[world_below (w, 8)];
         config.share_keep = 256 * (uint32_t)world_below (w, 4);
     }
-    if (w->spilling)
-        config.spill_backlog_ms = 1 + rank % 4;
     if (w->nlives + 1 == MAX_LIVES)
         return NULL;
     l = must (calloc (1, sizeof (*l)));
@@ -411,11 +414,11 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
     if (l->authority)
         authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
-    uint64_t end_ms = max_u64 (node_newest_ms (l->node) + 1, node_lent_end_ms (l->node));
+    uint64_t end_ms = max_u64 (node_newest_ms (l->node) + 1, grants_end (node_parts (l->node)));
     if (node_owns_generator (l->node))
         close_at (l, end_ms);
     else
-        sim_check_return (w->check, l->id, end_ms);
+        sim_check_return (w->check, l->id, end_ms, 0);
     *stored = l->authority && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;
@@ -512,10 +515,8 @@ void life_lose (struct life *l)
         node_forward_failed (l->node, life_boot_us (l), tag[0], EHOSTUNREACH);
     for (unsigned i = l->ntags > NTAGS ? l->ntags - NTAGS : 0; i < l->ntags; i++)
         if (world_chance (w, 900))
-            node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS]);
+            node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS], EHOSTUNREACH);
     l->ntags = 0;
-    if (world_chance (w, 900))
-        node_share_failed (l->node, life_boot_us (l), EHOSTUNREACH);
     if (l->told_up)
         node_parent (l->node, life_boot_us (l), false);
     l->told_up = false;

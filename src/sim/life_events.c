@@ -180,12 +180,35 @@ static void cancel_op (void *arg)
     (void)send_up (arg, (struct message){ .type = MSG_CANCEL });
 }
 
+/* A want promises not to use anything behind 'end_ms' that is not kept, whether it arrives or not. */
+static void note_promise (struct life *l, const struct want *want)
+{
+    sim_check_return (l->w->check, l->id, want->end_ms, want->kept);
+    for (unsigned i = 0, n = l->nparts < NPARTS ? l->nparts : NPARTS; i < n; i++) {
+        struct life_part *p = &l->part[i];
+        uint64_t kept = p->lease.box.granules & want->kept;
+
+        if (p->lease.box.range.hi_ms <= want->end_ms || kept == p->lease.box.granules)
+            continue;
+        if (kept != 0) {
+            struct life_part *rest = &l->part[l->nparts++ % NPARTS];
+
+            *rest = *p;
+            rest->lease.box.granules = kept;
+            p->lease.box.granules &= ~kept;
+        }
+        p->lease.box.range.hi_ms = want->end_ms;
+    }
+}
+
 static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct life *l = arg;
 
     if (l->link != 0 && tag != 0)
         l->tags[l->ntags++ % NTAGS] = tag;
+    if (req->is_part)
+        note_promise (l, &req->want[0]);
     return send_up (l, (struct message){ .type = MSG_LEASE, .tag = tag, .req = *req });
 }
 
@@ -195,7 +218,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
     struct ask *a = cookie;
 
     for (size_t i = 0; i < answer->ngrant; i++)
-        if (l->authority && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
+        if (l->authority && answer->grant[i].box.range.hi_ms > l->w->disk.horizon_ms)
             sim_check_fail (l->w->check, "the root grants more than is on the disk");
     if (a->tag != 0)
         send_down (l, a, (struct message){ .type = MSG_GRANTS, .answer = *answer });
@@ -218,18 +241,6 @@ static void report_up_op (void *arg, const struct report *report)
     (void)send_up (arg, (struct message){ .type = MSG_REPORT, .report = *report });
 }
 
-/* Send a request for a sublease. It promises not to use anything behind 'end_ms', whether it arrives or not. */
-static int share_up_op (void *arg, const struct share_want *want)
-{
-    struct life *l = arg;
-
-    sim_check_return (l->w->check, l->id, want->end_ms);
-    for (unsigned i = 0; i < NAREAS; i++)
-        if (l->area[i].area.range.hi_ms > want->end_ms)
-            l->area[i].area.range.hi_ms = want->end_ms;
-    return send_up (l, (struct message){ .type = MSG_WANT, .want = *want });
-}
-
 static void log_op (void *arg, int level, const char *text)
 {
     world_say (((struct life *)arg)->w, arg, text);
@@ -249,7 +260,6 @@ const struct node_ops life_ops = {
     .lease_reply = lease_reply_op,
     .report_up = report_up_op,
     .log = log_op,
-    .share_up = share_up_op,
     .now_us = now_op,
 };
 
@@ -280,14 +290,17 @@ static void on_lease (struct life *l, const struct message *m)
     a->child = m->from;
     a->link = m->link;
     a->tag = m->tag;
-    if (l->authority) {
+    if (l->authority && !m->req.is_part) {
         struct lease_answer answer;
 
         authority_answer (l->authority, life_boot_us (l), &m->req, &answer);
         life_ops.lease_reply (l, a, &answer);
     }
-    else
-        node_lease_request (l->node, life_boot_us (l), a, &m->req);
+    else if (node_lease_request (l->node, life_boot_us (l), a, &m->req) < 0) {
+        if (a->tag != 0)
+            send_down (l, a, (struct message){ .type = MSG_GRANTS, .count = (uint32_t)errno });
+        ask_destroy (l, a);
+    }
 }
 
 static void on_ping (struct life *l, const struct message *m)
@@ -308,43 +321,35 @@ static void on_pong (struct life *l, const struct message *m)
     node_sample (l->node, life_boot_us (l), &s);
 }
 
-static void on_want (struct life *l, const struct message *m)
+/* Note a box of a part. A new one is another source of ids; one that extends a former one replaces it. */
+static void note_part (struct life *l, uint32_t from, const struct lease *lease)
 {
-    struct message answer = { .type = MSG_SHARE, .from = l->id, .to = m->from, .link = m->link };
-    uint64_t retry_ms = 0;
-    int n = node_share (l->node, life_boot_us (l), &m->want, &answer.share, &retry_ms);
+    const struct box *box = &lease->box;
 
-    answer.has_share = n == 1;
-    answer.count = n < 0 ? ENOTSUP : 0;
-    if (m->want.size > 0)
-        message_send (l->w, &answer);
+    sim_check_part (l->w->check, l->id, from, box);
+    for (unsigned i = 0; i < l->nparts && i < NPARTS; i++) {
+        struct life_part *p = &l->part[i];
+
+        if (p->lease.box.generator == box->generator && p->lease.box.granules == box->granules
+            && p->lease.box.range.lo_ms == box->range.lo_ms) {
+            *p = (struct life_part){ *lease, p->made_ms, false };
+            return;
+        }
+    }
+    l->part[l->nparts++ % NPARTS] = (struct life_part){ *lease, 0, false };
 }
 
-/* Note a sublease. A new one is another source of ids; if it renews the last one, it replaces that. */
-static void note_area (struct life *l, uint32_t from)
+static void on_grants (struct life *l, const struct message *m)
 {
-    const struct borrower *b = node_borrower (l->node);
-    const struct area *area = &b->area[b->nareas - 1];
-    struct lent_area *last = &l->area[(l->nareas + NAREAS - 1) % NAREAS];
-
-    sim_check_borrow (l->w->check, l->id, from, area);
-    if (l->nareas > 0 && last->area.generator == area->generator && last->area.granules == area->granules
-        && last->area.range.lo_ms == area->range.lo_ms)
-        *last = (struct lent_area){ *area, last->made_ms, false };
-    else
-        l->area[l->nareas++ % NAREAS] = (struct lent_area){ *area, 0, false };
-}
-
-static void on_share (struct life *l, const struct message *m)
-{
-    uint64_t boot = life_boot_us (l), borrowed = node_stats (l->node)->borrowed;
+    uint64_t boot = life_boot_us (l), parts = node_stats (l->node)->parts_received;
 
     if (m->count != 0)
-        node_share_failed (l->node, boot, (int)m->count);
+        node_lease_failed (l->node, boot, m->tag, (int)m->count);
     else
-        node_share_answered (l->node, boot, m->has_share ? &m->share : NULL, 0);
-    if (node_stats (l->node)->borrowed > borrowed && node_borrower (l->node)->nareas > 0)
-        note_area (l, m->from);
+        node_lease_answered (l->node, boot, m->tag, &m->answer);
+    if (node_stats (l->node)->parts_received > parts)
+        for (unsigned i = 0; i < node_held (l->node)->count; i++)
+            note_part (l, m->from, &node_held (l->node)->lease[i]);
 }
 
 /* Whether a message arrives: its link must still exist, and its receiver must live. */
@@ -352,13 +357,11 @@ static bool arrives (const struct world *w, const struct message *m)
 {
     const struct life *from = w->life[m->from], *to = w->life[m->to];
     bool up = m->type == MSG_BLOCK || m->type == MSG_CANCEL || m->type == MSG_LEASE || m->type == MSG_PING
-              || m->type == MSG_REPORT || m->type == MSG_WANT;
+              || m->type == MSG_REPORT;
     const struct life *child = up ? from : to;
 
     /* the last messages of a child may arrive after its end */
-    return to->alive
-           && (child->link == m->link
-               || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT || m->type == MSG_WANT)));
+    return to->alive && (child->link == m->link || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT)));
 }
 
 static void on_message (struct life *l, const struct message *m)
@@ -386,12 +389,6 @@ static void on_message (struct life *l, const struct message *m)
     case MSG_REPORT:
         node_report (l->node, boot, &m->report);
         break;
-    case MSG_WANT:
-        on_want (l, m);
-        break;
-    case MSG_SHARE:
-        on_share (l, m);
-        break;
     case MSG_IDS:
         node_forwarded (l->node, boot, m->tag, m->run, m->nruns);
         break;
@@ -399,7 +396,7 @@ static void on_message (struct life *l, const struct message *m)
         node_forward_failed (l->node, boot, m->tag, (int)m->count);
         break;
     case MSG_GRANTS:
-        node_lease_answered (l->node, boot, m->tag, &m->answer);
+        on_grants (l, m);
         break;
     }
 }
@@ -448,23 +445,23 @@ static void ask (struct life *l, uint32_t client, uint32_t count, fluid_t after)
     node_block (l->node, life_boot_us (l), &(struct node_request){ a, count, after, false, name, false, false });
 }
 
-/* A module borrows time. Its subleases of time must not overlap with any other, even if modules were restarted. */
-static void lend_time (struct life *l)
+/* A module gets time. What it gets must not overlap with any other, even if modules were restarted. */
+static void grant_time (struct life *l)
 {
     struct world *w = l->w;
-    struct loan loan;
+    struct time_grant time;
 
-    if (node_lend (l->node, life_boot_us (l), l->uuid, &loan) < 0)
+    if (node_grant_time (l->node, life_boot_us (l), l->uuid, &time) < 0)
         return;
-    sim_check_hold (w->loans, l->rank, ++w->nloans, loan.lo_ms, loan.hi_ms);
+    sim_check_hold (w->times, l->rank, ++w->ntimes, time.lo_ms, time.hi_ms);
     if (world_chance (w, 500)) {
-        uint64_t end_ms = loan.lo_ms + world_below (w, loan.hi_ms - loan.lo_ms);
+        uint64_t end_ms = time.lo_ms + world_below (w, time.hi_ms - time.lo_ms);
 
-        node_lend_back (l->node, l->uuid, end_ms);
-        sim_check_close (w->loans, l->rank, w->nloans, end_ms);
+        node_return_time (l->node, life_boot_us (l), l->uuid, end_ms);
+        sim_check_close (w->times, l->rank, w->ntimes, end_ms);
     }
-    if (sim_check_violation (w->loans))
-        sim_check_fail (w->check, "a sublease of time: %s", sim_check_violation (w->loans));
+    if (sim_check_violation (w->times))
+        sim_check_fail (w->check, "time of a module: %s", sim_check_violation (w->times));
 }
 
 /* A client requests ids. The last client sometimes requests very many. */
@@ -472,11 +469,11 @@ void life_ask (struct life *l)
 {
     struct world *w = l->w;
 
-    if (!w->healing && world_chance (w, w->spilling ? 30 : 3))
+    if (!w->healing && world_chance (w, 3))
         for (int i = 0; i < 5; i++)
             ask (l, NCLIENTS - 1, 20000, 0);
     if (world_chance (w, 30))
-        lend_time (l);
+        grant_time (l);
     ask (l, (uint32_t)world_below (w, NCLIENTS), some_count (w), some_after (l));
     if (!w->healing)
         world_later (w, 200 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
@@ -557,8 +554,8 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     }
     else
         node_lost_time (l->node, life_boot_us (l), off_us);
-    for (unsigned i = 0; off_us > 0 && i < NAREAS; i++) /* subleases are older by the missed time */
-        l->area[i].area.until_us -= min_u64 (l->area[i].area.until_us, (uint64_t)off_us);
+    for (unsigned i = 0; off_us > 0 && i < NPARTS; i++) /* parts are older by the missed time */
+        l->part[i].lease.until_us -= min_u64 (l->part[i].lease.until_us, (uint64_t)off_us);
     life_look (l);
 }
 

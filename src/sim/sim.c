@@ -86,7 +86,6 @@ void message_unref (struct message *msg)
         return;
     free (msg->run);
     free ((void *)msg->req.want);
-    free ((void *)msg->req.back);
     free ((void *)msg->answer.grant);
     free (msg);
 }
@@ -100,7 +99,7 @@ static uint64_t delay (struct world *w)
 }
 
 /* Return the delay of a repeated message. It may arrive after its sender, and even the sender's successor, have ended
- * (RETURN_BY_LESSEE in doc/model).
+ * (END_ITS_OWN in doc/model).
  */
 static uint64_t repeat_delay (struct world *w)
 {
@@ -116,7 +115,6 @@ void message_send (struct world *w, const struct message *msg)
     m->refs = 1;
     m->run = sim_copy (msg->run, msg->nruns, sizeof (msg->run[0]));
     m->req.want = sim_copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
-    m->req.back = sim_copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
     m->answer.grant = sim_copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
     w->result.faults += copies != 1;
     for (unsigned i = 0; i < copies; i++, m->refs++)
@@ -404,7 +402,7 @@ static void world_init (struct world *w, const struct sim_config *config)
     *w = (struct world){ .config = config,
                          .random = config->seed,
                          .check = sim_check_create (),
-                         .loans = sim_check_create (),
+                         .times = sim_check_create (),
                          .ahead_us = INT64_MIN / 2 };
     w->nranks = config->nodes ? config->nodes : 2 + (uint32_t)world_below (w, 15);
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
@@ -420,11 +418,8 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->sharing = world_below (w, 4) != 0;
     if (w->sharing && world_below (w, 2) == 0)
         w->max_generators = 1 + (uint32_t)world_below (w, 3);
-    w->spilling = config->seed % 3 == 0;
     w->lanes = config->seed % 8 == 0 ? 3 : 1;
     w->paging = config->seed % 5 < 2;
-    if (w->spilling) /* there are few owner ranks, and at least one of them is not the root */
-        w->max_generators = 2 + (uint32_t)(config->seed / 3 % 3);
     if (w->lanes > 1) /* with lanes all ranks own generators */
         w->max_generators = w->lanes * (w->nranks + 1);
     w->t = 1000000;
@@ -460,7 +455,7 @@ static void world_fini (struct world *w)
         free (kept);
     }
     sim_check_destroy (w->check);
-    sim_check_destroy (w->loans);
+    sim_check_destroy (w->times);
 }
 
 static void add (struct sim_result *sum, const struct world *w)
@@ -471,8 +466,7 @@ static void add (struct sim_result *sum, const struct world *w)
         const struct node_stats *stats = node_stats (w->life[i]->node);
 
         sum->ranges += stats->renewals;
-        sum->shares += stats->borrowed;
-        sum->spilled += stats->spilled;
+        sum->parts += stats->parts_received;
     }
     sum->events += r->events;
     sum->faults += r->faults;

@@ -13,7 +13,7 @@
  * - rank 0 crashes many times in a row
  * - modules are reloaded, with or without a gap, and continue with their handover; rank 0 continues with it even if
  *   another root ran meanwhile
- * - other modules borrow time
+ * - other modules are granted time
  * - in some histories brokers differ in their options, in some processes make ids by pages, and in some the instance's
  *   time ends
  *
@@ -54,8 +54,7 @@ struct sim_result {
     uint64_t failed;   /* requests that failed with an error */
     uint64_t ids;
     uint64_t ranges;     /* ranges that were granted */
-    uint64_t shares;     /* subleases that were granted, renewals included */
-    uint64_t spilled;    /* requests that owner ranks forwarded */
+    uint64_t parts;      /* parts that were granted, renewals included */
     uint64_t watermarks; /* how often the watermark rose */
     uint64_t paged;      /* ids that were made by a page */
     uint64_t lives;      /* number of incarnations */

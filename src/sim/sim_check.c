@@ -18,27 +18,27 @@ struct checked_page {
     uint64_t bit[FLUID_PER_MS / 64];
 };
 
-struct held {
+struct checked_range {
     uint32_t life;
     uint64_t lo_ms, hi_ms;
 };
 
 struct ranges {
-    struct held *held;
+    struct checked_range *held;
     size_t count, size;
 };
 
-struct borrowed {
+struct checked_part {
     uint32_t life, from;
-    struct area area;
+    struct box box;
 };
 
 struct sim_check {
     struct checked_page *page; /* a hash table whose size is a power of two */
     size_t npages, used;
     struct ranges *ranges; /* index: generator */
-    struct borrowed *borrowed;
-    size_t nborrowed, borrowed_size;
+    struct checked_part *part;
+    size_t nparts, parts_size;
     uint64_t ids;
     char violation[256];
 };
@@ -81,14 +81,14 @@ void sim_check_destroy (struct sim_check *c)
     for (uint32_t g = 0; g <= FLUID_GENERATOR_MAX; g++)
         free (c->ranges[g].held);
     free (c->ranges);
-    free (c->borrowed);
+    free (c->part);
     free (c->page);
     free (c);
 }
 
 /* --- ranges ------------------------------------------------------------------------------------------ */
 
-static void append (struct ranges *r, struct held held)
+static void append (struct ranges *r, struct checked_range held)
 {
     if (r->count == r->size) {
         r->size = r->size ? 2 * r->size : 8;
@@ -100,10 +100,10 @@ static void append (struct ranges *r, struct held held)
 void sim_check_hold (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t lo_ms, uint64_t hi_ms)
 {
     struct ranges *r = &c->ranges[generator];
-    struct held *own = NULL;
+    struct checked_range *own = NULL;
 
     for (size_t i = 0; i < r->count; i++) {
-        struct held *h = &r->held[i];
+        struct checked_range *h = &r->held[i];
 
         if (h->life == life && lo_ms >= h->lo_ms && lo_ms <= h->hi_ms)
             own = h;
@@ -113,7 +113,7 @@ void sim_check_hold (struct sim_check *c, uint32_t generator, uint32_t life, uin
                             (unsigned)life, (unsigned long long)lo_ms, (unsigned long long)hi_ms);
     }
     if (!own)
-        append (r, (struct held){ life, lo_ms, hi_ms });
+        append (r, (struct checked_range){ life, lo_ms, hi_ms });
     else if (own->hi_ms < hi_ms)
         own->hi_ms = hi_ms;
 }
@@ -123,89 +123,126 @@ void sim_check_close (struct sim_check *c, uint32_t generator, uint32_t life, ui
     struct ranges *r = &c->ranges[generator];
 
     for (size_t i = 0; i < r->count; i++) {
-        struct held *h = &r->held[i];
+        struct checked_range *h = &r->held[i];
 
         if (h->life == life && h->hi_ms > end_ms)
-            *h = (struct held){ life, h->lo_ms < end_ms ? h->lo_ms : end_ms, end_ms };
+            *h = (struct checked_range){ life, h->lo_ms < end_ms ? h->lo_ms : end_ms, end_ms };
     }
 }
 
-/* --- subleases ----------------------------------------------------------------------------------------- */
+#define MAX_GRANTERS 128 /* from a part up to the owner of the generator, over all paths */
 
-static bool overlap (const struct area *x, const struct area *y)
+/* --- parts ----------------------------------------------------------------------------------------- */
+
+static bool overlap (const struct box *x, const struct box *y)
 {
     return x->generator == y->generator && (x->granules & y->granules) != 0
            && (x->range.lo_ms > y->range.lo_ms ? x->range.lo_ms : y->range.lo_ms)
                   < (x->range.hi_ms < y->range.hi_ms ? x->range.hi_ms : y->range.hi_ms);
 }
 
-/* Return the sublease of which the lender granted 'b' as a part; NULL if the lender owns the generator. */
-static const struct borrowed *source (const struct sim_check *c, const struct borrowed *b)
+static struct box common (const struct box *x, const struct box *y)
 {
-    for (size_t i = c->nborrowed; i > 0; i--)
-        if (c->borrowed[i - 1].life == b->from && overlap (&c->borrowed[i - 1].area, &b->area))
-            return &c->borrowed[i - 1];
-    return NULL;
+    struct box b = { x->generator, x->granules & y->granules, x->range };
+
+    b.range.lo_ms = b.range.lo_ms > y->range.lo_ms ? b.range.lo_ms : y->range.lo_ms;
+    b.range.hi_ms = b.range.hi_ms < y->range.hi_ms ? b.range.hi_ms : y->range.hi_ms;
+    return b;
 }
 
-/* Whether 'b' is a part of what 'life' holds, over any number of hops. */
-static bool comes_from (const struct sim_check *c, const struct borrowed *b, uint32_t life)
+static bool is_in (const uint32_t *lives, size_t n, uint32_t life)
 {
-    for (int hops = 0; b && hops < 64; hops++, b = source (c, b))
-        if (b->from == life)
+    for (size_t i = 0; i < n; i++)
+        if (lives[i] == life)
             return true;
     return false;
 }
 
-static struct borrowed *same_loan (struct sim_check *c, const struct borrowed *b)
+/* Whether 'from' granted 'box' as a part of what 'life' holds, over any number of hops. A granter may have several parts
+ * that overlap, of several granters, if it has moved. So the search follows all of them, each life once.
+ */
+static bool comes_from (const struct sim_check *c, const struct box *box, uint32_t from, uint32_t life)
 {
-    for (size_t i = c->nborrowed; i > 0; i--) {
-        struct borrowed *o = &c->borrowed[i - 1];
+    uint32_t lives[MAX_GRANTERS] = { from };
 
-        if (o->life == b->life && o->area.generator == b->area.generator && o->area.granules == b->area.granules
-            && o->area.range.lo_ms == b->area.range.lo_ms)
+    for (size_t n = 1, done = 0; done < n; done++)
+        for (size_t i = c->nparts; i > 0 && n < MAX_GRANTERS; i--) {
+            const struct checked_part *p = &c->part[i - 1];
+
+            if (p->life == lives[done] && overlap (&p->box, box) && !is_in (lives, n, p->from))
+                lives[n++] = p->from;
+        }
+    return is_in (lives, MAX_GRANTERS, life);
+}
+
+/* Whether one of two parts that overlap is, where they do, a part of the other. */
+static bool is_part_of (const struct sim_check *c, const struct checked_part *x, const struct checked_part *y)
+{
+    const struct box box = common (&x->box, &y->box);
+
+    return comes_from (c, &box, x->from, y->life) || comes_from (c, &box, y->from, x->life);
+}
+
+static struct checked_part *same_part (struct sim_check *c, const struct checked_part *b)
+{
+    for (size_t i = c->nparts; i > 0; i--) {
+        struct checked_part *o = &c->part[i - 1];
+
+        if (o->life == b->life && o->box.generator == b->box.generator && o->box.granules == b->box.granules
+            && o->box.range.lo_ms == b->box.range.lo_ms)
             return o;
     }
     return NULL;
 }
 
-void sim_check_borrow (struct sim_check *c, uint32_t life, uint32_t from, const struct area *area)
+static void add_part (struct sim_check *c, const struct checked_part *b)
 {
-    struct borrowed b = { life, from, *area };
+    if (c->nparts == c->parts_size) {
+        c->parts_size = c->parts_size ? 2 * c->parts_size : 64;
+        c->part = must (realloc (c->part, c->parts_size * sizeof (c->part[0])));
+    }
+    c->part[c->nparts++] = *b;
+}
 
-    for (size_t i = 0; i < c->nborrowed; i++) {
-        const struct borrowed *o = &c->borrowed[i];
+void sim_check_part (struct sim_check *c, uint32_t life, uint32_t from, const struct box *box)
+{
+    struct checked_part b = { life, from, *box };
+    struct checked_part *same = same_part (c, &b);
 
-        if (o->life != life && overlap (&o->area, area) && !comes_from (c, &b, o->life) && !comes_from (c, o, life))
+    if (same) /* its granter may be another one than the life's present parent */
+        b.from = same->from;
+    for (size_t i = 0; i < c->nparts; i++) {
+        const struct checked_part *o = &c->part[i];
+
+        if (o->life != life && overlap (&o->box, box) && !is_part_of (c, &b, o))
             sim_check_fail (c, "life %u was granted a part of generator %u that life %u has, at %llu", (unsigned)life,
-                            (unsigned)area->generator, (unsigned)o->life, (unsigned long long)area->range.lo_ms);
+                            (unsigned)box->generator, (unsigned)o->life, (unsigned long long)box->range.lo_ms);
     }
-    struct borrowed *same = same_loan (c, &b);
     if (same)
-        same->area = *area;
-    else {
-        if (c->nborrowed == c->borrowed_size) {
-            c->borrowed_size = c->borrowed_size ? 2 * c->borrowed_size : 64;
-            c->borrowed = must (realloc (c->borrowed, c->borrowed_size * sizeof (c->borrowed[0])));
-        }
-        c->borrowed[c->nborrowed++] = b;
+        same->box = *box;
+    else
+        add_part (c, &b);
+}
+
+void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms, uint64_t kept)
+{
+    for (size_t i = 0, n = c->nparts; i < n; i++) {
+        struct checked_part *p = &c->part[i], rest = *p;
+
+        rest.box.granules &= kept;
+        if (p->life != life || p->box.range.hi_ms <= end_ms || rest.box.granules == p->box.granules)
+            continue;
+        p->box.granules &= ~kept;
+        p->box.range.hi_ms = end_ms > p->box.range.lo_ms ? end_ms : p->box.range.lo_ms;
+        if (rest.box.granules != 0)
+            add_part (c, &rest);
     }
 }
 
-void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms)
+static bool is_in_part (const struct sim_check *c, uint32_t generator, uint64_t ms)
 {
-    for (size_t i = 0; i < c->nborrowed; i++) {
-        struct range *r = &c->borrowed[i].area.range;
-
-        if (c->borrowed[i].life == life && r->hi_ms > end_ms)
-            r->hi_ms = end_ms > r->lo_ms ? end_ms : r->lo_ms;
-    }
-}
-
-static bool is_borrowed (const struct sim_check *c, uint32_t generator, uint64_t ms)
-{
-    for (size_t i = c->nborrowed; i > 0; i--) {
-        const struct area *a = &c->borrowed[i - 1].area;
+    for (size_t i = c->nparts; i > 0; i--) {
+        const struct box *a = &c->part[i - 1].box;
 
         if (a->generator == generator && ms >= a->range.lo_ms && ms < a->range.hi_ms)
             return true;
@@ -220,7 +257,7 @@ static bool is_held (const struct sim_check *c, uint32_t generator, uint64_t ms)
     for (size_t i = r->count; i > 0; i--)
         if (ms >= r->held[i - 1].lo_ms && ms < r->held[i - 1].hi_ms)
             return true;
-    return is_borrowed (c, generator, ms);
+    return is_in_part (c, generator, ms);
 }
 
 /* --- ids ----------------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 
 #include <idtree/fluid.h>
 
-#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/box.h"
 #include "modules/fluid/node/waiting.h"
 
 struct sim_check;
@@ -53,14 +53,14 @@ void sim_check_hold (struct sim_check *c, uint32_t generator, uint32_t life, uin
 /* A life has stopped. Of all ranges that it held, it has used nothing from 'end_ms' on, and never will. */
 void sim_check_close (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t end_ms);
 
-/* sim_check_borrow (): the life 'from' has granted 'life' a sublease (doc/design/shares.md). No other life may hold any
- * of its granules during its time, except lives to which 'life' grants parts of it. sim_check_return (): the life uses
- * nothing of all its subleases from 'end_ms' on.
+/* sim_check_part (): the life 'from' has granted 'life' a part of what it holds (doc/design/fluid.md). No other life may
+ * hold any of its granules during its time, except lives to which 'life' grants parts of it. sim_check_return (): the
+ * life uses nothing of all its parts from 'end_ms' on, except the granules in 'kept'.
  */
-void sim_check_borrow (struct sim_check *c, uint32_t life, uint32_t from, const struct area *area);
-void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms);
+void sim_check_part (struct sim_check *c, uint32_t life, uint32_t from, const struct box *box);
+void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms, uint64_t kept);
 
-/* A client got ids. Each must be new, and must lie in a range or sublease that a life holds. */
+/* A client got ids. Each must be new, and must lie in a range or part that a life holds. */
 void sim_check_issue (struct sim_check *c, const struct id_run *run);
 
 /* Report a violation that the caller has found. */

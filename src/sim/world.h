@@ -32,7 +32,7 @@
 #define MS UINT64_C (1000)
 #define EPOCH_MS INT64_C (1767225600000)
 #define NTAGS 64
-#define NAREAS 8
+#define NPARTS 32
 #define NCLIENTS 4 /* clients of each life */
 #define NPAGERS 3  /* processes of each life that have its page */
 #define BACKLOG_MS 100
@@ -54,26 +54,14 @@ enum event_type {
     EV_FAULT,  /* a random fault */
 };
 
-enum message_type {
-    MSG_BLOCK,
-    MSG_CANCEL,
-    MSG_IDS,
-    MSG_ERROR,
-    MSG_LEASE,
-    MSG_GRANTS,
-    MSG_PING,
-    MSG_PONG,
-    MSG_REPORT,
-    MSG_WANT,
-    MSG_SHARE
-};
+enum message_type { MSG_BLOCK, MSG_CANCEL, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG, MSG_REPORT };
 
 struct message {
     enum message_type type;
     uint32_t from, to; /* numbers of lives */
     uint64_t link;
     uint32_t tag;
-    uint32_t count; /* number of ids; in MSG_ERROR and MSG_SHARE an errno */
+    uint32_t count; /* number of ids; in MSG_ERROR and MSG_GRANTS an errno, or 0 */
     fluid_t after;
     struct id_run *run;
     size_t nruns;
@@ -81,9 +69,6 @@ struct message {
     struct lease_answer answer;
     struct idt_clock_sample sample;
     struct report report;
-    struct share_want want;
-    struct share share;
-    bool has_share;
     unsigned refs; /* number of events with this message, which may arrive twice */
 };
 
@@ -114,11 +99,11 @@ struct ask {
     uint32_t tag;
 };
 
-/* A sublease of a life. Ids up to 'made_ms' may leave late, because they were made before the sublease was over or was
+/* A part that a life holds. Ids up to 'made_ms' may leave late, because they were made before the part was over or was
  * extended.
  */
-struct lent_area {
-    struct area area;
+struct life_part {
+    struct lease lease;
     uint64_t made_ms;
     bool over;
 };
@@ -153,8 +138,8 @@ struct life {
     struct sim_event *waiting; /* events that wait until the pause ends */
     size_t nwaiting, waiting_size;
     struct ask *asks;              /* all requests that this node has not answered */
-    struct lent_area area[NAREAS]; /* the last subleases of the life */
-    unsigned nareas;
+    struct life_part part[NPARTS]; /* the last parts of the life */
+    unsigned nparts;
     uint64_t until_us; /* at the last check: end of use of the life's ranges, and its newest timestamp */
     uint64_t cursor_ms;
     uint64_t made_ms;  /* ids up to this time may leave late */
@@ -182,8 +167,8 @@ struct world {
     const struct sim_config *config;
     struct sim_result result;
     struct sim_check *check;
-    struct sim_check *loans; /* checks subleases of time; each is a separate range */
-    uint32_t nloans;
+    struct sim_check *times; /* checks time for modules; each grant is a separate range */
+    uint32_t ntimes;
     uint64_t random;
     uint64_t t;
     struct sim_event *heap;
@@ -194,8 +179,7 @@ struct world {
     uint32_t lanes; /* number of lanes of each rank */
     uint64_t lease_ms, timeout_ms;
     bool mixed;            /* brokers differ in their options */
-    bool sharing;          /* ranks without a generator borrow */
-    bool spilling;         /* owner ranks forward requests when they are busy */
+    bool sharing;          /* ranks without a generator hold parts */
     bool paging;           /* owner ranks share their generators with processes */
     unsigned loss, repeat; /* how many of 1,000 messages are lost, and repeated */
     uint64_t delay_us;

@@ -36,21 +36,21 @@ struct world {
     int forward_result;
     uint32_t tag, count; /* tag and count of the last forward */
     fluid_t after;
-    int lease_ups, lease_result;
+    int lease_result;
+    int lease_ups; /* requests for whole generators; what follows is about the last one */
     uint32_t lease_tag;
-    struct lease_want want[WORLD_LEASES]; /* wants in the last request for leases */
+    struct want want[WORLD_LEASES];
     size_t nwant;
-    struct lease_back back[WORLD_LEASES];
-    size_t nback;
-    uint64_t own_number; /* number of the last lease request of WORLD_UUID */
+    uint64_t own_number; /* number of the last want of WORLD_UUID for a whole generator */
+    int part_ups;        /* requests for a part, and returns; what follows is about the last one */
+    uint32_t part_tag;
+    struct want part;
     int lease_replies;
     int lease_answers[WORLD_REQUESTS]; /* index: cookie of the request */
-    struct lease_answer answer;        /* the last answer; its ranges are in 'grant' */
-    struct lease_grant grant[WORLD_LEASES];
+    struct lease_answer answer;        /* the last answer; its boxes are in 'grant' */
+    struct grant grant[WORLD_LEASES];
     int reports;
     struct report report;
-    int wants;
-    struct share_want wanted; /* the last request for a sublease */
     int logs;
     int stores; /* number of records that the authority stored */
     struct lease_record record;
@@ -96,18 +96,26 @@ static inline void world_cancel_cb (void *arg)
     ((struct world *)arg)->cancels++;
 }
 
+static inline void world_note_part (struct world *w, uint32_t tag, const struct want *want)
+{
+    w->part_ups++;
+    w->part_tag = tag;
+    w->part = *want;
+}
+
 static inline int world_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct world *w = arg;
 
+    if (req->is_part) {
+        world_note_part (w, tag, &req->want[0]);
+        return w->lease_result;
+    }
     w->lease_ups++;
     w->lease_tag = tag;
     w->nwant = req->nwant < WORLD_LEASES ? req->nwant : WORLD_LEASES;
-    w->nback = req->nback < WORLD_LEASES ? req->nback : WORLD_LEASES;
     if (w->nwant > 0)
         memcpy (w->want, req->want, w->nwant * sizeof (w->want[0]));
-    if (w->nback > 0)
-        memcpy (w->back, req->back, w->nback * sizeof (w->back[0]));
     for (size_t i = 0; i < req->nwant; i++)
         if (strcmp (req->want[i].incarnation, WORLD_UUID) == 0)
             w->own_number = req->want[i].number;
@@ -122,6 +130,7 @@ static inline void world_lease_reply_cb (void *arg, void *cookie, const struct l
     w->lease_replies++;
     w->lease_answers[(size_t)cookie]++;
     w->answer = *answer;
+    w->answer.grant = w->grant;
     if (n > 0)
         memcpy (w->grant, answer->grant, n * sizeof (w->grant[0]));
 }
@@ -139,15 +148,6 @@ static inline void world_log_cb (void *arg, int level, const char *text)
     ((struct world *)arg)->logs++;
 }
 
-static inline int world_share_up_cb (void *arg, const struct share_want *want)
-{
-    struct world *w = arg;
-
-    w->wants++;
-    w->wanted = *want;
-    return 0;
-}
-
 static const struct node_ops world_ops = { .reply = world_reply_cb,
                                            .fail = world_fail_cb,
                                            .forward = world_forward_cb,
@@ -155,8 +155,7 @@ static const struct node_ops world_ops = { .reply = world_reply_cb,
                                            .lease_up = world_lease_up_cb,
                                            .lease_reply = world_lease_reply_cb,
                                            .report_up = world_report_up_cb,
-                                           .log = world_log_cb,
-                                           .share_up = world_share_up_cb };
+                                           .log = world_log_cb };
 
 /* --- for rank 0's authority ------------------------------------------------------------------------- */
 

@@ -287,22 +287,22 @@ static int print_plan (const struct options *o)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-/* Return the ranks that may make ids under a sublease for clients of this rank, as bits: the rank and its ancestors, as
+/* Return the ranks that may make ids of a part for clients of this rank, as bits: the rank and its ancestors, as
  * far as they have no generator. If 'rank' is not known, these are all ranks without a generator.
  */
-static uint64_t lent_for (const struct options *o, uint32_t rank)
+static uint64_t makers_for (const struct options *o, uint32_t rank)
 {
-    uint64_t lent = 0;
+    uint64_t makers = 0;
 
     if (strcmp (o->share, "off") == 0)
         return 0;
     if (rank == NO_RANK)
         for (uint32_t r = o->max_generators; r < o->size; r++)
-            lent |= UINT64_C (1) << r;
+            makers |= UINT64_C (1) << r;
     else
         for (uint32_t r = rank; r >= o->max_generators; r = (r - 1) / o->fanout)
-            lent |= UINT64_C (1) << r;
-    return lent;
+            makers |= UINT64_C (1) << r;
+    return makers;
 }
 
 static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, const char *uri)
@@ -311,7 +311,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
         c->client[c->nclients] = client_start (&(struct client_config){ .uri = uri,
                                                                         .rank = rank,
                                                                         .client = c->nclients,
-                                                                        .lent = lent_for (&c->opt, rank),
+                                                                        .makers = makers_for (&c->opt, rank),
                                                                         .seed = rng_next (rng),
                                                                         .asks_info = i == 0,
                                                                         .forgets = i % 2 != 0,

@@ -257,7 +257,7 @@ static bool find_either (const struct bounds *all, uint32_t rank, const struct h
 }
 
 /* Find the bound for all brokers that may have made ids of this generator: the broker of its rank, and the holders of
- * subleases. If a holder has no bound, it was not running, except that the broker of the client must have one.
+ * parts. If a holder has no bound, it was not running, except that the broker of the client must have one.
  */
 static bool find_makers (const struct bounds *all, uint32_t generator, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
@@ -265,8 +265,8 @@ static bool find_makers (const struct bounds *all, uint32_t generator, const str
     bool found = find_either (all, generator, h, a, bound_us);
     uint64_t one_us;
 
-    for (uint32_t r = 0; found && h->lent >> r != 0; r++) {
-        if (!(h->lent >> r & 1))
+    for (uint32_t r = 0; found && h->makers >> r != 0; r++) {
+        if (!(h->makers >> r & 1))
             continue;
         if (!find_either (all, r, h, a, &one_us))
             found = r != h->rank;

@@ -10,7 +10,7 @@
  * 4. Say an id was requested after another one had been received, and later than that by more than the skew bounds of
  *    both makers. Then the id is larger than the other one. Exception: a new root may be ahead of brokers that hold
  *    leases of the old root and do not know of the new one, for a lease after its start. The maker of an id is the
- *    generator's rank, or a rank with a sublease of the generator: the largest bound of all possible makers counts.
+ *    generator's rank, or a rank with a part of the generator: the largest bound of all possible makers counts.
  * 5. A request that was sent after a watermark was reported gets no id below this watermark.
  */
 #ifndef CHAOS_CHECKER_H

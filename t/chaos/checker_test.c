@@ -254,7 +254,7 @@ static void test_bounds (void)
 }
 
 /* Client 2 is at a rank without a generator, and gets ids of generator 0. */
-static void test_lent (void)
+static void test_makers (void)
 {
     struct world w;
     struct verdict v;
@@ -264,12 +264,12 @@ static void test_lent (void)
         tells_bound (&w, 0, 50, 200);
         tells_bound (&w, 1, 50, 300);
         tells_bound (&w, 2, 50, 10000);
-        w.h[2].lent = 1 << 2;
+        w.h[2].makers = 1 << 2;
         gets (&w, 1, 100, 0, id (2, 1, 0), 10);
         gets (&w, own ? 0 : 2, 650, 0, id (1, 0, 0), 10);
         world_judge (&w, &v);
         ok (v.judged == 2 && v.misordered == (uint64_t)own,
-            "the skew bound of a rank with a sublease counts %s its own clients", own ? "for none but" : "for");
+            "the skew bound of a rank with a part counts %s its own clients", own ? "for none but" : "for");
     }
 
     for (int there = 0; there < 2; there++) {
@@ -278,12 +278,12 @@ static void test_lent (void)
         tells_bound (&w, 1, 50, 300);
         if (there)
             tells_bound (&w, 2, 50, 100);
-        w.h[2].lent = 1 << 1 | 1 << 2;
+        w.h[2].makers = 1 << 1 | 1 << 2;
         gets (&w, 1, 100, 0, id (2, 1, 0), 10);
         gets (&w, 2, 711, 0, id (1, 0, 0), 10);
         world_judge (&w, &v);
         ok (v.judged == 1 + (uint64_t)there && v.misordered == (uint64_t)there,
-            "%s the order of ids of a rank with a sublease is checked",
+            "%s the order of ids of a rank with a part is checked",
             there ? "if all skew bounds are known" : "without the rank's own skew bound not even");
     }
 }
@@ -332,7 +332,7 @@ int main (void)
     test_answers ();
     test_order ();
     test_bounds ();
-    test_lent ();
+    test_makers ();
     test_watermark ();
     test_gaps ();
     return done_testing ();

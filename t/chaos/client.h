@@ -20,7 +20,7 @@ struct client_config {
     const char *uri; /* borrowed */
     uint32_t rank;
     uint32_t client; /* number of the client */
-    uint64_t lent;   /* as in struct history */
+    uint64_t makers; /* as in struct history */
     uint64_t seed;   /* decides on the sizes of requests */
     bool asks_info;
     bool forgets;

@@ -48,7 +48,7 @@ struct history_watermark {
 struct history {
     uint32_t rank;   /* rank of the client's broker; UINT32_MAX: the client uses second brokers of various ranks */
     uint32_t client; /* number of the client */
-    uint64_t lent;   /* bit r: rank r may have made ids of this client under a sublease */
+    uint64_t makers; /* bit r: rank r may have made ids of a part for this client */
     uint64_t sent;   /* number of requests */
     uint64_t twice;  /* how often a request ended that had ended before */
 

@@ -112,14 +112,16 @@ static int ask_far (struct rogue *g, uint32_t nodeid, int flags, uint32_t roles)
 static const struct lie {
     const char *topic, *payload;
 } lies[] = {
-    { "fluid.lease", "{\"want\":[[1,\"" NOBODY "\",1,\"0\"]],\"back\":[]}" },
-    { "fluid.lease", "{\"want\":[[1,\"" NOBODY "\",1,\"" FAR_MS "\"]],\"back\":[]}" },
-    { "fluid.lease", "{\"want\":[],\"back\":[[1,\"" NOBODY "\",\"" FAR_MS "\"]]}" },
-    { "fluid.lease", "{\"want\":[],\"back\":[],\"epoch_ms\":\"1\"}" },
-    { "fluid.position", "{\"rank\":1,\"from\":\"" NOBODY "\",\"lessees\":[1,\"1\"],\"low_ms\":\"" FAR_MS "\"}" },
+    { "fluid.lease", "{\"want\":[[1,\"" NOBODY "\",1,\"0\"]]}" },
+    { "fluid.lease", "{\"want\":[[1,\"" NOBODY "\",1,\"" FAR_MS "\"]]}" },
+    { "fluid.lease", "{\"want\":[[1,\"" NOBODY "\",1,\"" FAR_MS "\",0]]}" },
+    { "fluid.lease", "{\"want\":[],\"epoch\":\"1\"}" },
+    { "fluid.lease", "{\"part\":[1,\"" NOBODY "\",1,\"0\",16,0,\"0\"]}" },
+    { "fluid.lease", "{\"part\":[1,\"" NOBODY "\",1,\"1\",0,0,\"0\"]}" },
+    { "fluid.position", "{\"rank\":1,\"from\":\"" NOBODY "\",\"holders\":[1,\"1\"],\"low_ms\":\"" FAR_MS "\"}" },
     { "fluid.cancel", "{}" },
-    { "fluid.lend", "{}" },
-    { "fluid.lend", "{\"back_ms\":" FAR_MS "}" },
+    { "fluid.time", "{}" },
+    { "fluid.time", "{\"end_ms\":" FAR_MS "}" },
     { "fluid.disconnect", "{}" },
 };
 #define LIES (sizeof (lies) / sizeof (lies[0]))

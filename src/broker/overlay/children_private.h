@@ -26,6 +26,7 @@ struct hello {
     json_int_t rank;
     const char *uuid;
     const char *version;
+    int protocol; /* version of the messages between brokers */
     const char *host;
     const char *topology; /* NULL: not given */
     const char *status;

@@ -40,6 +40,9 @@ static idt_msg_t *add_json (idt_msg_t *msg, json_t *o)
     return msg;
 }
 
+#define OTHER_PROTOCOL \
+    "%s runs idtree %s with version %d of the protocol between brokers, %s %s with version %d: install the same on all"
+
 idt_msg_t *hello_request (struct overlay *ov, uint32_t to)
 {
     struct overlay_conf *conf = &ov->conf;
@@ -47,11 +50,12 @@ idt_msg_t *hello_request (struct overlay *ov, uint32_t to)
 
     msg = add_json (idt_msg_create (IDT_MSGTYPE_REQUEST),
                     instance_put_new (conf->instance,
-                                      json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I s:I}", "rank",
+                                      json_pack ("{s:I s:s s:s s:i s:s s:s s:s s:I s:s s:i s:I s:I}", "rank",
                                                  (json_int_t)conf->rank, "uuid", conf->uuid, "version", PACKAGE_VERSION,
-                                                 "hostname", conf->host, "topology", conf->topo->name, "status",
-                                                 health_name (ov->health), "seq", (json_int_t)event_seq (conf->event),
-                                                 "stream", event_stream (conf->event), "link", CHANNEL_VERSION, "size",
+                                                 "protocol", HELLO_PROTOCOL, "hostname", conf->host, "topology",
+                                                 conf->topo->name, "status", health_name (ov->health), "seq",
+                                                 (json_int_t)event_seq (conf->event), "stream",
+                                                 event_stream (conf->event), "link", CHANNEL_VERSION, "size",
                                                  (json_int_t)conf->topo->size, "joined", (json_int_t)ov->joined)));
     if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
         idt_msg_unref (msg);
@@ -68,14 +72,18 @@ int hello_welcome (const idt_msg_t *msg, struct welcome *w, idt_error_t *errp)
 {
     json_int_t seq, received = 0, sent = 0, bound = 0;
     const char *version;
-    int lived;
+    int lived, protocol = 1;
 
     *w = (struct welcome){ .uuid = "" };
-    if (idt_msg_unpack (msg, &w->o, errp, "{s:s s:s s:s s:I s?[I,I] s?I s?i s?{s:s s:s s?b}}", "uuid", &w->uuid,
-                        "version", &version, "stream", &w->stream, "seq", &seq, "time_us", &received, &sent, "bound_us",
-                        &bound, "link", &w->link, "instance", "uuid", &w->instance, "name", &w->name, "lived", &lived)
+    if (idt_msg_unpack (msg, &w->o, errp, "{s:s s:s s?i s:s s:I s?[I,I] s?I s?i s?{s:s s:s s?b}}", "uuid", &w->uuid,
+                        "version", &version, "protocol", &protocol, "stream", &w->stream, "seq", &seq, "time_us",
+                        &received, &sent, "bound_us", &bound, "link", &w->link, "instance", "uuid", &w->instance,
+                        "name", &w->name, "lived", &lived)
         < 0)
         return -1;
+    if (protocol != HELLO_PROTOCOL)
+        return errsetf (errp, EPROTO, OTHER_PROTOCOL, "it", version, protocol, "this broker", PACKAGE_VERSION,
+                        HELLO_PROTOCOL);
     w->seq = seq;
     w->sample.peer_received_us = received;
     w->sample.peer_sent_us = sent;
@@ -118,9 +126,9 @@ static idt_msg_t *make_welcome (struct child *c)
     link_read_clock (ov, &sent, &bound);
     return add_json (idt_msg_respond (c->hello.msg, 0),
                      instance_put_new (ov->conf.instance,
-                                       json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version",
-                                                  PACKAGE_VERSION, "stream", event_stream (ov->conf.event), "seq",
-                                                  (json_int_t)c->event, "time_us",
+                                       json_pack ("{s:s s:s s:i s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid,
+                                                  "version", PACKAGE_VERSION, "protocol", HELLO_PROTOCOL, "stream",
+                                                  event_stream (ov->conf.event), "seq", (json_int_t)c->event, "time_us",
                                                   (json_int_t)hello_came (&c->hello, sent), (json_int_t)sent,
                                                   "bound_us", (json_int_t)bound, "link", CHANNEL_VERSION)));
 }
@@ -268,6 +276,14 @@ static struct child *find_child (struct children *down, const struct hello *hell
                 PACKAGE_VERSION);
         return NULL;
     }
+    if (hello->protocol != HELLO_PROTOCOL) {
+        char who[32];
+
+        snprintf (who, sizeof (who), "rank %jd", (intmax_t)hello->rank);
+        refuse (down, hello, EPROTO, OTHER_PROTOCOL, who, hello->version, hello->protocol, "its parent",
+                PACKAGE_VERSION, HELLO_PROTOCOL);
+        return NULL;
+    }
     if (is_of_another (down, hello))
         return NULL;
     if (!(c = child_proper (down, hello->rank)) && !(c = adopted_child (down, hello->rank)))
@@ -371,17 +387,18 @@ bool children_adopt (struct children *down)
 
 void children_stranger (struct children *down, idt_msg_t *msg, const struct wire_from *from)
 {
-    struct hello hello = { .msg = msg, .from = *from };
+    struct hello hello = { .msg = msg, .from = *from, .protocol = 1 };
     const char *topic = idt_msg_topic (msg);
     idt_error_t err;
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->wire, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?I s?I s?{s:s s:s s?b}}",
-                             "rank", &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "hostname",
-                             &hello.host, "topology", &hello.topology, "status", &hello.status, "link", &hello.link,
-                             "stream", &hello.stream, "seq", &hello.seq, "size", &hello.size, "joined", &hello.joined,
-                             "instance", "uuid", &hello.instance, "name", &hello.name, "lived", &hello.lived)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s?i s:s s?s s?s s?i s?s s?I s?I s?I s?{s:s s:s s?b}}",
+                             "rank", &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "protocol",
+                             &hello.protocol, "hostname", &hello.host, "topology", &hello.topology, "status",
+                             &hello.status, "link", &hello.link, "stream", &hello.stream, "seq", &hello.seq, "size",
+                             &hello.size, "joined", &hello.joined, "instance", "uuid", &hello.instance, "name",
+                             &hello.name, "lived", &hello.lived)
              < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)

@@ -198,6 +198,11 @@ const char *health_name (enum health health); /* "full", ... */
 /* Make our hello to an ancestor.  NULL without memory. */
 idt_msg_t *hello_request (struct overlay *ov, uint32_t to);
 
+/* The version of the messages between brokers, such as fluid.lease. Brokers of a tree must have the same. A broker that
+ * does not state it has version 1.
+ */
+#define HELLO_PROTOCOL 2
+
 /* An ancestor's answer to a hello. */
 struct welcome {
     json_t *o; /* owns the strings */

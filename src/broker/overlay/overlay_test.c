@@ -584,17 +584,19 @@ static idt_msg_t *make_hello (const char *payload)
 
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000000"
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000000"
-#define HELLO_OF(rank, uuid, version, status)                                                                      \
-    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"" status \
-    "\",\"seq\":0,\"stream\":\"\"}"
-#define HELLO_LINK(rank, uuid, version)                                                                          \
-    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
+#define HELLO_OF(rank, uuid, version, status)                         \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version \
+    "\",\"protocol\":2,\"hostname\":\"h\",\"status\":\"" status "\",\"seq\":0,\"stream\":\"\"}"
+#define HELLO_LINK(rank, uuid, version)                                       \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION \
+    "\",\"protocol\":2,\"hostname\":\"h\",\"seq\":0,"                         \
     "\"stream\":\"\",\"link\":" version "}"
 #define HELLO_JOINED(rank, uuid, joined)                                      \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION \
-    "\",\"hostname\":\"h\",\"joined\":" joined "}"
-#define HELLO_TOPOLOGY(rank, uuid, topology)                                                                        \
-    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"topology\":" \
+    "\",\"protocol\":2,\"hostname\":\"h\",\"joined\":" joined "}"
+#define HELLO_TOPOLOGY(rank, uuid, topology)                                  \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION \
+    "\",\"protocol\":2,\"hostname\":\"h\",\"topology\":"                      \
     "\"" topology "\"}"
 #define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
 
@@ -834,7 +836,7 @@ static void orphan_hello (struct raw *raw, struct world *w, uint32_t rank)
     keyring_put (w->parent.ov->keys, &key);
     snprintf (payload, sizeof (payload),
               "{\"rank\":%u,\"uuid\":\"%08x-0000-4000-8000-000000000000\",\"version\":\"" PACKAGE_VERSION
-              "\",\"hostname\":\"h\"}",
+              "\",\"protocol\":2,\"hostname\":\"h\"}",
               rank, rank);
     raw_open (raw, w, rank);
     raw_send (raw, make_hello (payload));
@@ -884,6 +886,8 @@ static void test_hello (void)
         { HELLO_TOPOLOGY ("1", UUID_A, ""), EINVAL, "of no topology" },
         { HELLO ("1", UUID_A, "9.0.0"), EPROTO, "of another major version" },
         { HELLO ("1", UUID_A, "abc"), EPROTO, "without a version" },
+        { "{\"rank\":1,\"uuid\":\"" UUID_A "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"}", EPROTO,
+          "of the version of the protocol before" },
         { HELLO ("1", "short", PACKAGE_VERSION), EPROTO, "with a malformed uuid" },
         { "{\"rank\":1}", EPROTO, "that lacks most members" },
         { "{\"rank\":\"1\",\"uuid\":7,\"version\":[],\"hostname\":{}}", EPROTO, "with values of other types" },
@@ -1173,8 +1177,8 @@ static void test_large_handshake (void)
     world_fini (&w);
 }
 
-#define HELLO_INSTANCE(rank, uuid, instance)                                                           \
-    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"," \
+#define HELLO_INSTANCE(rank, uuid, instance)                                                                          \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"protocol\":2,\"hostname\":\"h\"," \
     "\"instance\":{\"uuid\":\"" instance "\",\"name\":\"n\",\"lived\":true}}"
 
 /* Whether the root refuses a broker of another tree, and continues to run. */

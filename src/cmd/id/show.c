@@ -40,10 +40,10 @@ struct id_epoch {
      * -1: unknown.
      */
     double skew_ms[FLUID_GENERATOR_MAX + 1];
-    /* The ranks to which a rank has granted subleases, as a set ("": to none now).  NULL: the rank does not grant
-     * subleases, or this is unknown.
+    /* The ranks that hold a part of a rank's numbers, as a set ("": none now).  NULL: the rank grants no parts, or this
+     * is unknown.
      */
-    char *borrowers[FLUID_GENERATOR_MAX + 1];
+    char *holders[FLUID_GENERATOR_MAX + 1];
 };
 
 static void ask_epoch (idt_t *h, const char *uri, struct id_epoch *epoch)
@@ -118,35 +118,35 @@ static uint32_t epoch_rank (const struct id_epoch *epoch, uint32_t generator)
 static void epoch_fini (struct id_epoch *epoch)
 {
     for (size_t i = 0; i <= FLUID_GENERATOR_MAX; i++)
-        free (epoch->borrowers[i]);
+        free (epoch->holders[i]);
 }
 
-/* Request the errors and borrowers of a rank, at most once. */
+/* Request the errors and holders of a rank, at most once. */
 static void know (struct id_epoch *epoch, uint32_t rank)
 {
     assert (rank <= FLUID_GENERATOR_MAX);
     if (!epoch->h || epoch->skew_ms[rank] != 0)
         return;
     json_t *o = ask_rank_new (epoch->h, rank);
-    const char *set = json_string_value (json_object_get (json_object_get (o, "lent"), "ranks"));
+    const char *set = json_string_value (json_object_get (json_object_get (o, "granted"), "ranks"));
 
     if (get_number (o, "skew_bound_ms", &epoch->skew_ms[rank]) < 0)
         epoch->skew_ms[rank] = -1;
-    if (json_is_true (json_object_get (o, "lends")))
-        epoch->borrowers[rank] = strdup (set ? set : "");
+    if (json_is_true (json_object_get (o, "grants")))
+        epoch->holders[rank] = strdup (set ? set : "");
     json_decref (o);
 }
 
-/* Return the ranks that may have made ids of 'generator' under a sublease (fluid.share), as a set that may be empty.
- * It is the set that the generator's owner reports now; ranks below these may have a part of their subleases.  Returns
- * NULL if the owner grants no subleases, or does not answer.  Borrowed from 'epoch'.
+/* Return the ranks that may have made ids of 'generator' because they hold a part of it (fluid.share), as a set that
+ * may be empty.  It is the set that the generator's owner reports now; ranks below these may hold parts of their parts.
+ * Returns NULL if the owner grants no parts, or does not answer.  Borrowed from 'epoch'.
  */
-static const char *epoch_borrowers (struct id_epoch *epoch, uint32_t generator)
+static const char *epoch_holders (struct id_epoch *epoch, uint32_t generator)
 {
     uint32_t rank = epoch_rank (epoch, generator);
 
     know (epoch, rank);
-    return rank == generator ? epoch->borrowers[rank] : NULL; /* lanes are not granted in subleases */
+    return rank == generator ? epoch->holders[rank] : NULL; /* no parts of lanes are granted */
 }
 
 /* Return the largest error of the date of an id of 'generator', as the instance's clocks are now.  It is assumed that
@@ -186,22 +186,23 @@ struct show {
     int count;
 };
 
-/* If the owner of the generator grants subleases, add the ranks that may have made the id. */
+/* If the owner of the generator grants parts of it, add the ranks that may have made the id. */
 static void add_maker (struct show *show, uint32_t generator, json_t *o)
 {
-    const char *ranks = epoch_borrowers (&show->epoch, generator);
+    const char *ranks = epoch_holders (&show->epoch, generator);
     unsigned rank = (unsigned)epoch_rank (&show->epoch, generator);
 
     if (!ranks)
         return;
     if (show->cmd->json)
-        json_object_set_new (o, "maker", json_pack ("{s:I s:s}", "rank", (json_int_t)rank, "borrowers", ranks));
+        json_object_set_new (o, "maker", json_pack ("{s:I s:s}", "rank", (json_int_t)rank, "holders", ranks));
     else if (*ranks)
         json_object_set_new (o, "made by",
-                             json_sprintf ("rank %u, or one that borrowed of it: %s now, and ranks below", rank,
+                             json_sprintf ("rank %u, or one that holds a part of it: %s now, and ranks below", rank,
                                            ranks));
     else
-        json_object_set_new (o, "made by", json_sprintf ("rank %u, or one below that borrowed of it: none now", rank));
+        json_object_set_new (o, "made by",
+                             json_sprintf ("rank %u, or one below that held a part of it: none now", rank));
 }
 
 /* Add the generator and the sequence.  If ranks have several generators, add the rank that owns this one, too. */
@@ -364,7 +365,7 @@ const struct command id_show_command = {
                "error,\nby the instance's clocks now.  DOCUMENT:ID and DOCUMENT:UUID are ids of a document of the "
                "id\ncompressor that is open on the broker's rank.  The generator of a fluid is its rank; if "
                "ranks\nhave several (fluid.lanes) the instance is asked for the owner.  If the owner grants "
-               "subleases\nof its generator (fluid.share), a borrower may have made the id.",
+               "parts\nof its generator (fluid.share), a rank that holds one may have made the id.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .json = "one object a line",
     .options = options,

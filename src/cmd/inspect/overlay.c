@@ -111,15 +111,15 @@ static void take_health (uint32_t rank, idt_future_t *f, void *arg)
 static void take_fluid (uint32_t rank, idt_future_t *f, void *arg)
 {
     json_int_t generator = -1;
-    char lender[32];
+    char of[32];
     const char *state;
 
-    if (!f || idt_rpc_get_unpack (f, "{s:s s?{s:I}}", "state", &state, "share", "generator", &generator) < 0)
+    if (!f || idt_rpc_get_unpack (f, "{s:s s?{s:I}}", "state", &state, "part", "generator", &generator) < 0)
         return;
     metrics_put_rank (arg, "fluid_state", state, rank);
-    snprintf (lender, sizeof (lender), "%" JSON_INTEGER_FORMAT, generator);
+    snprintf (of, sizeof (of), "%" JSON_INTEGER_FORMAT, generator);
     if (generator >= 0)
-        metrics_put_rank (arg, "fluid_borrowed_of", lender, rank);
+        metrics_put_rank (arg, "fluid_part_of", of, rank);
 }
 
 /* Add the states of older ranks to the merged report (stolen; NULL: no report).  Returns a new reference. */
@@ -231,10 +231,10 @@ static json_t *collect_new (const struct overlay_view *v)
     json_t *o = json_pack ("{s:I s:o}", "size", (json_int_t)size, "status", status);
     if (v->fluid)
         json_object_set_new (o, "fluid", groups_new (v->cmd, report, "fluid_state"));
-    json_t *borrowing = groups_new (v->cmd, report, "fluid_borrowed_of");
-    if (json_object_size (borrowing) > 0)
-        json_object_set (o, "borrowed_of", borrowing);
-    json_decref (borrowing);
+    json_t *parts = groups_new (v->cmd, report, "fluid_part_of");
+    if (json_object_size (parts) > 0)
+        json_object_set (o, "part_of", parts);
+    json_decref (parts);
     json_decref (report);
     add_store (v, o);
     return o;
@@ -249,7 +249,7 @@ static void print_sets (const struct overlay_view *v)
     else {
         print_groups ("STATUS", json_object_get (o, "status"), color_wanted (v->cmd, &v->color));
         print_groups ("FLUID", json_object_get (o, "fluid"), false);
-        print_groups ("BORROWED OF", json_object_get (o, "borrowed_of"), false);
+        print_groups ("PART OF", json_object_get (o, "part_of"), false);
         if (json_object_get (o, "store"))
             out_print ("store %s\n", json_string_value (json_object_get (o, "store")));
     }
@@ -389,8 +389,8 @@ static void fill_fluid (struct walk *w, struct tree_node *node, struct tree_row 
     if (!answered (w, node, node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
         return;
     row->texts[GENERATOR] = format_number (o, "generator", row->generator, sizeof (row->generator));
-    if (!row->texts[GENERATOR]) /* show the generator of the rank's sublease */
-        row->texts[GENERATOR] = format_number (json_object_get (o, "share"), "generator", row->generator,
+    if (!row->texts[GENERATOR]) /* show the generator of the rank's part */
+        row->texts[GENERATOR] = format_number (json_object_get (o, "part"), "generator", row->generator,
                                                sizeof (row->generator));
     row->texts[SERVED_BY] = format_number (o, "served_by", row->served_by, sizeof (row->served_by));
     if ((state = json_string_value (json_object_get (o, "state")))) {
@@ -635,8 +635,8 @@ const struct command overlay_status_command = {
     .summary = "Show the tree, the state of each rank, and where its ids come from",
     .details = "STATUS: full, partial (ranks below are offline), degraded (ranks below are lost), lost, "
                "offline;\n\"via R\": its parent is lost, it is attached to rank R.\nFLUID: active (makes ids), idle "
-               "(no generator: its ids come from IDS-FROM), fenced (waits for a\nlease), borrowing (makes ids with "
-               "some of the sequence numbers of another rank's GENERATOR);\nat rank 0 also the problem of the store "
+               "(no generator: its ids come from IDS-FROM), fenced (waits for a\nlease), sharing (makes ids with "
+               "a part of the numbers of another rank's GENERATOR);\nat rank 0 also the problem of the store "
                "of its horizon, if any.",
     .example = "idtree overlay status --wait=full --down",
     .json = "one object",

@@ -81,7 +81,6 @@ const struct metrics_row metrics_catalog[] = {
     COUNT ("fluid_forwarded", "fluid_forwarded", "Requests for FLUIDs that were sent to a parent"),
     COUNT ("fluid_combined", "fluid_combined", "Requests for FLUIDs that were sent to a parent together with others"),
     COUNT ("fluid_forwards_lost", "fluid_forwards_lost", "Requests to a parent whose answer was late or an error"),
-    COUNT ("fluid_spilled", "fluid_spilled", "Requests of children that a busy generator forwarded"),
     COUNT ("fluid_stalls", "fluid_stalls", "Requests for FLUIDs that had to wait"),
     COUNT ("fluid_refused", "fluid_refused", "Requests for FLUIDs that were refused: too many waited"),
     COUNT ("fluid_unreachable", "fluid_unreachable",
@@ -101,9 +100,9 @@ const struct metrics_row metrics_catalog[] = {
     LEVEL (METRICS_MAX, "fluid_skew_bound_seconds", "seconds",
            "Largest possible difference between a rank's time "
            "and rank 0's"),
-    COUNT ("fluid_borrowed", "fluid_borrowed", "Subleases of generators that ranks borrowed"),
-    COUNT ("fluid_lent", "fluid_lent", "Subleases of generators that ranks granted"),
-    COUNT ("fluid_share_messages", "fluid_share_messages", "Requests for subleases"),
+    COUNT ("fluid_parts_received", "fluid_parts_received", "Parts of a generator's numbers that ranks were granted"),
+    COUNT ("fluid_parts_granted", "fluid_parts_granted", "Parts of their numbers that ranks granted to ranks below"),
+    COUNT ("fluid_part_messages", "fluid_part_messages", "Requests for parts, and returns of parts"),
     /* rank 0 */
     LEVEL (METRICS_MAX, "fluid_ahead_seconds", "seconds", "How far rank 0's time is ahead of its wall clock"),
     LEVEL (METRICS_MAX, "fluid_horizon_timestamp_seconds", "seconds", "The stored horizon, which no lease exceeds"),

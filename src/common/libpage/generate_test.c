@@ -235,7 +235,7 @@ static void test_refusals (void)
     page_gen_set_terms (&w.gen, &w.terms);
     page_gen_pause (&w.gen);
     ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id of a page is made during a pause");
-    page_gen_lend (&w.gen, 62);
+    page_gen_grant (&w.gen, 62);
     bool apart = true;
     fluid_t ids[64];
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
@@ -244,7 +244,7 @@ static void test_refusals (void)
     ok (apart, "a client makes no id of granules that the broker granted to others");
     w.terms.kept = FLUID_PER_MS / 2;
     page_gen_set_terms (&w.gen, &w.terms);
-    page_gen_lend (&w.gen, 0);
+    page_gen_grant (&w.gen, 0);
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
     for (int i = 0; i < 64; i++)
         apart = apart && fluid_split (ids[i]).sequence < FLUID_PER_MS / 2;
@@ -391,20 +391,20 @@ static void test_threads (void)
         if (pthread_create (&t[k].id, NULL, thread_main, &t[k]) != 0)
             abort ();
     }
-    for (uint32_t lent = 0; own_count < 2000; lent++) { /* the broker makes ids, too, and grants subleases */
+    for (uint32_t granted = 0; own_count < 2000; granted++) { /* the broker makes ids, too, and grants parts */
         fluid_t first;
         int n = page_gen_reserve_in (&w.gen, now_ms (&w), UINT64_MAX, 3, &first);
 
         for (int i = 0; i < n; i++)
             own[own_count++] = first + (uint32_t)i;
         page_gen_pause (&w.gen);
-        page_gen_lend (&w.gen, lent % 32);
+        page_gen_grant (&w.gen, granted % 32);
         struct word word;
         if (!page_gen_look (&w.gen, &word))
             break;
         counted += page_gen_others (&w.gen);
     }
-    page_gen_lend (&w.gen, 0);
+    page_gen_grant (&w.gen, 0);
     for (int k = 0; k < WORKERS; k++) {
         pthread_join (t[k].id, NULL);
         made += log->count[k];

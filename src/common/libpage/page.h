@@ -56,7 +56,7 @@ static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is t
 struct word {
     uint64_t ms;    /* the word's millisecond; no id will be made of an earlier one */
     uint32_t used;  /* the first unused sequence number of 'ms': 0 ... 1024, or WORD_OVER */
-    uint32_t first; /* granules of each millisecond below this one are subleased: 0 ... 64 (64: all are) */
+    uint32_t first; /* granules of each millisecond below this one are granted: 0 ... 64 (64: all are) */
     bool closed;    /* true: the page is closed permanently */
 };
 
@@ -68,7 +68,7 @@ struct word {
 #define WORD_FIRST_MASK 0x7fU
 
 #define WORD_CLOSED UINT64_C (1)
-#define WORD_ALL_LENT FLUID_GRANULES
+#define WORD_ALL_GRANTED FLUID_GRANULES
 
 /* The value of 'used' when no id may be made any longer, because the word cannot hold the time 2^40. 'ms' is then the
  * last possible millisecond. word_used () returns 0 for this value.
@@ -76,7 +76,7 @@ struct word {
 #define WORD_OVER WORD_USED_MASK
 
 static_assert (FLUID_TIMESTAMP_MAX == UINT64_MAX >> WORD_MS_SHIFT, "the time of an id fills its field");
-static_assert (WORD_OVER > FLUID_PER_MS && WORD_ALL_LENT <= WORD_FIRST_MASK, "each field holds its largest value");
+static_assert (WORD_OVER > FLUID_PER_MS && WORD_ALL_GRANTED <= WORD_FIRST_MASK, "each field holds its largest value");
 static_assert (WORD_USED_SHIFT + 11 == WORD_MS_SHIFT && WORD_FIRST_SHIFT + 7 == WORD_USED_SHIFT,
                "the fields are adjacent");
 
@@ -108,18 +108,18 @@ static inline struct word word_advance (struct word w, uint64_t ms)
     return (struct word){ .ms = ms, .first = w.first, .closed = w.closed };
 }
 
-/* How many sequence numbers of the word's millisecond are used, including the subleased granules. */
+/* How many sequence numbers of the word's millisecond are used, including the granted granules. */
 static inline uint32_t word_used (struct word w)
 {
     return w.used <= FLUID_PER_MS ? w.used : 0;
 }
 
-/* How many ids of the word's millisecond are used, without the subleased granules. */
+/* How many ids of the word's millisecond are used, without the granted granules. */
 static inline uint32_t word_count (struct word w)
 {
-    uint32_t lent = w.first * FLUID_GRANULE;
+    uint32_t granted = w.first * FLUID_GRANULE;
 
-    return word_used (w) > lent ? word_used (w) - lent : 0;
+    return word_used (w) > granted ? word_used (w) - granted : 0;
 }
 
 /* The number that a process adds to 'passed' after it has replaced the word 'was' by 'is': the ids that were made of

@@ -195,7 +195,7 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
     atomic_store (&page->hi_ms, terms->hi_ms);
 }
 
-void page_gen_lend (struct page_gen *g, uint32_t first)
+void page_gen_grant (struct page_gen *g, uint32_t first)
 {
     uint64_t had = atomic_load (word_of (g));
     struct word w;
@@ -210,10 +210,10 @@ void page_gen_lend (struct page_gen *g, uint32_t first)
 
 void page_gen_pause (struct page_gen *g)
 {
-    page_gen_lend (g, WORD_ALL_LENT); /* LENT_IN_WORD: the same swap stops all clients */
+    page_gen_grant (g, WORD_ALL_GRANTED); /* NUMBERS_IN_WORD: the same swap stops all clients */
 }
 
-void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
+void page_gen_end_grants (struct page_gen *g, uint32_t first, uint64_t ms)
 {
     uint64_t had = atomic_load (word_of (g));
     struct word w = word_unpack (had);

@@ -80,11 +80,12 @@ void page_gen_set_limit (struct page_gen *g, page_limit_f *limit, void *arg);
 /* Set the terms. 'hi_ms' must be the end of the range of time that the generator holds, or 0. */
 void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms);
 
-/* page_gen_pause (): when this function returns, only the broker makes ids. page_gen_lend (): end the pause; from now
- * on the granules of each millisecond below 'first' are subleased, and no others. Both do nothing without a page.
+/* page_gen_pause (): when this function returns, only the broker makes ids. page_gen_grant (): end the pause; from now
+ * on the granules of each millisecond below 'first' are granted to other ranks, and no others. Both do nothing without
+ * a page.
  */
 void page_gen_pause (struct page_gen *g);
-void page_gen_lend (struct page_gen *g, uint32_t first);
+void page_gen_grant (struct page_gen *g, uint32_t first);
 
 /* Return how many ids clients made since the last call. If a client is killed after it made ids and before it counted
  * them, these ids are missing. A client that writes nonsense to the page can add at most 1,024 ids for each millisecond
@@ -92,10 +93,10 @@ void page_gen_lend (struct page_gen *g, uint32_t first);
  */
 uint64_t page_gen_others (struct page_gen *g);
 
-/* From time 'ms' on only granules below 'first' are subleased. If the word has reached 'ms', let clients use the other
+/* From time 'ms' on only granules below 'first' are granted. If the word has reached 'ms', let clients use the other
  * granules.
  */
-void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms);
+void page_gen_end_grants (struct page_gen *g, uint32_t first, uint64_t ms);
 
 /* Close the page: no client makes ids any longer. Returns 0 if the word was valid, so that all ids that were made are
  * known. Otherwise the generator continues above the broker's own ids and above 'now_ms', and the function returns a

@@ -131,7 +131,8 @@ static void test_word (void)
 static void test_word_ends (void)
 {
     const uint64_t ms[] = { 0, 1, FLUID_TIMESTAMP_MAX - 1, FLUID_TIMESTAMP_MAX };
-    const uint32_t used[] = { 0, 1, FLUID_PER_MS, WORD_OVER }, first[] = { 0, 1, WORD_ALL_LENT - 1, WORD_ALL_LENT };
+    const uint32_t used[] = { 0, 1, FLUID_PER_MS, WORD_OVER },
+                   first[] = { 0, 1, WORD_ALL_GRANTED - 1, WORD_ALL_GRANTED };
     bool same = true;
 
     for (unsigned i = 0; i < 128; i++) {
@@ -157,7 +158,7 @@ static void test_advance_ends (void)
     bool never_back = true, far_enough = true;
 
     for (unsigned i = 0; i < 4 * 4 * 7; i++) {
-        struct word w = { at[i % 4], used[i / 4 % 4], WORD_ALL_LENT, false };
+        struct word w = { at[i % 4], used[i / 4 % 4], WORD_ALL_GRANTED, false };
         uint64_t ms = at[i / 16], was = w.used >= FLUID_PER_MS ? w.ms + 1 : w.ms, next = next_after (w, ms);
 
         never_back = never_back && next >= was && word_pack (word_advance (w, ms)) >= word_pack (w);
@@ -235,7 +236,7 @@ static void test_new_range (void)
     ok (page_gen_look (&s.gen, &w) && w.ms == 300, "no id is made between two ranges");
 }
 
-static void test_loans (void)
+static void test_grants (void)
 {
     struct shared s;
     struct word w;
@@ -244,14 +245,14 @@ static void test_loans (void)
     page_gen_pause (&s.gen);
     ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES,
         "clients make no ids of a page during a pause");
-    page_gen_lend (&s.gen, 4);
+    page_gen_grant (&s.gen, 4);
     ok (page_gen_look (&s.gen, &w) && w.first == 4,
-        "after a pause clients make no ids of the granules that were subleased");
-    page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a sublease does not end before the word has passed its end");
+        "after a pause clients make no ids of the granules that were granted to other ranks");
+    page_gen_end_grants (&s.gen, 0, 101);
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a grant does not end before the word has passed its end");
     page_gen_advance (&s.gen, 101);
-    page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 0, "a sublease ends when the word has passed its end");
+    page_gen_end_grants (&s.gen, 0, 101);
+    ok (page_gen_look (&s.gen, &w) && w.first == 0, "a grant ends when the word has passed its end");
 }
 
 /* Ids of clients are counted when the word is read. Ids of the broker, and numbers that it skips, are not. */
@@ -269,9 +270,9 @@ static void test_counts (void)
     page_gen_advance (&s.gen, 120);
     page_gen_reserve_in (&s.gen, 121, UINT64_MAX, 10, &id);
     page_gen_pause (&s.gen);
-    page_gen_lend (&s.gen, 2);
+    page_gen_grant (&s.gen, 2);
     page_gen_follow (&s.gen, id + 500);
-    ok (page_gen_others (&s.gen) == 0, "ids that the broker makes, subleases or skips are not counted");
+    ok (page_gen_others (&s.gen) == 0, "ids that the broker makes, grants or skips are not counted");
     atomic_fetch_add (&s.page.passed, UINT64_C (1) << 40);
     ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS,
         "a client that writes wrong numbers adds no more ids to the count than the time has");
@@ -332,9 +333,9 @@ static void move (struct page_gen *g, int how)
     else if (how == 3)
         page_gen_pause (g);
     else if (how == 4)
-        page_gen_lend (g, 3);
+        page_gen_grant (g, 3);
     else
-        page_gen_end_loans (g, 0, 100);
+        page_gen_end_grants (g, 0, 100);
 }
 
 /* A client writes an invalid word between two looks of the broker, and with 'put_right' restores it. */
@@ -349,7 +350,7 @@ static void spoil_between (const char *what, struct word written, bool put_right
 
         share_at (&s, 150);
         page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
-        page_gen_lend (&s.gen, written.first);
+        page_gen_grant (&s.gen, written.first);
         page_gen_look (&s.gen, &w);
         write_word (&s, written);
         move (&s.gen, how);
@@ -373,7 +374,7 @@ static void test_clock_after (void)
         struct word w;
 
         share_at (&s, 120);
-        page_gen_lend (&s.gen, 2);
+        page_gen_grant (&s.gen, 2);
         write_word (&s, (struct word){ .ms = 120, .used = 3, .first = 2 });
         page_gen_look (&s.gen, &w);
         write_word (&s, (struct word){ .ms = 129, .used = 3, .first = 2 });
@@ -431,7 +432,7 @@ int main (void)
     test_alone ();
     test_shared ();
     test_new_range ();
-    test_loans ();
+    test_grants ();
     test_counts ();
     test_own_numbers ();
     test_clock_after ();
@@ -446,7 +447,7 @@ int main (void)
     spoil ("a word of a time that no clock has shown", (struct word){ .ms = 151, .used = 1 });
     spoil ("a word beyond the range", (struct word){ .ms = 200, .used = 0 });
     spoil ("more numbers than a millisecond has", (struct word){ .ms = 130, .used = 1025 });
-    spoil ("a granule that is not subleased", (struct word){ .ms = 130, .used = 5, .first = 3 });
+    spoil ("a granule that is not granted", (struct word){ .ms = 130, .used = 5, .first = 3 });
     spoil ("a page that a client closed", (struct word){ .ms = 130, .used = 5, .closed = true });
     spoil ("a page that was wiped", (struct word){ .ms = 0 });
     return done_testing ();

@@ -23,7 +23,7 @@
 /* Words are stored as indices of tables, so that they can be counted and compared. Index 0 means not known. */
 static const char *const rank_statuses[RANK_STATUSES] = { "unknown", "full",  "partial", "degraded",  "lost",
                                                           "offline", "older", "busy",    "no answer", "malformed" };
-static const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "fenced", "borrowing" };
+static const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "fenced", "sharing" };
 
 /* The state whose changes are reported. */
 struct rank_state {
@@ -36,7 +36,7 @@ struct rank_row {
     int32_t parent;
     struct rank_state now, told; /* told: the state that readers got last; its status is 0 before that */
     int32_t generator;
-    char *host, *lends_to;   /* owned; NULL: the host is not known; the rank grants no subleases */
+    char *host, *granted_to; /* owned; NULL: the host is not known; the rank has granted no parts */
     double lease_end_s;      /* below 0: no lease */
     double told_lease_end_s; /* the value of lease_end_s in the last rates for readers */
     double info_s, stats_s;  /* when the last answer of fluid.info, and of fluid.stats-get, arrived; 0: none arrived */
@@ -84,7 +84,7 @@ static void free_rows (struct rank_row *rows, uint32_t n)
 {
     for (uint32_t i = 0; rows && i < n; i++) {
         free (rows[i].host);
-        free (rows[i].lends_to);
+        free (rows[i].granted_to);
     }
     free (rows);
 }
@@ -184,8 +184,8 @@ static void forget (struct rank_row *row, bool lost)
         row->lease_end_s = -1;
     row->stats_s = row->ids_s = row->above_s = row->requests_s = 0;
     row->fresh = row->moved = true;
-    free (row->lends_to);
-    row->lends_to = NULL;
+    free (row->granted_to);
+    row->granted_to = NULL;
 }
 
 static void set_status (struct rank_row *row, unsigned char status)
@@ -263,15 +263,15 @@ void ranks_take_info (struct live_ranks *r, uint32_t rank, const json_t *info, d
     struct rank_row *row = row_of (r, rank);
     double at_s = seconds_of (json_object_get (info, "timestamp_ms"));
     double end_s = seconds_of (json_array_get (json_object_get (info, "lease"), 1));
-    const json_t *share = json_object_get (info, "share");
+    const json_t *part = json_object_get (info, "part");
 
     if (!row || is_gone (row) || !json_is_object (info))
         return;
     row->now.fluid = find_word (rank_fluids, RANK_FLUIDS, json_string_value (json_object_get (info, "state")));
     row->now.ids_from = number_of (json_object_get (info, "served_by"));
-    row->generator = number_of (json_object_get (share ? share : info, "generator"));
+    row->generator = number_of (json_object_get (part ? part : info, "generator"));
     row->lease_end_s = at_s < 0 || end_s < 0 ? -1 : now_s + (end_s > at_s ? end_s - at_s : 0);
-    set_text (&row->lends_to, json_string_value (json_object_get (json_object_get (info, "lent"), "ranks")));
+    set_text (&row->granted_to, json_string_value (json_object_get (json_object_get (info, "granted"), "ranks")));
     row->info_s = now_s;
     row->fresh = true;
     row->moved = row->moved || fabs (row->lease_end_s - row->told_lease_end_s) > 0.5;
@@ -644,7 +644,7 @@ static json_t *row_new (const struct forest *f, uint32_t rank, bool folded, doub
                       (json_int_t)rank, "parent", rank_new (row->parent), "attached_to", rank_new (f->up[rank]), "host",
                       text_new (row->host), "status", rank_statuses[row->now.status], "fluid",
                       text_new (rank_fluids[row->now.fluid]), "generator", rank_new (row->generator), "ids_from",
-                      rank_new (row->now.ids_from), "lends_to", text_new (row->lends_to), "lease_left_s",
+                      rank_new (row->now.ids_from), "granted_to", text_new (row->granted_to), "lease_left_s",
                       lease_new (row, now_s), "ids", counter_new (row->ids), "requests", counter_new (row->requests),
                       "ids_per_s", tenths_new (row->ids_s), "from_above_per_s", tenths_new (row->above_s),
                       "requests_per_s", tenths_new (row->requests_s), "age_s",

@@ -52,7 +52,7 @@ static void tell (struct live_ranks *r, uint32_t rank, const char *info, long id
 static const char five[] = "{\"size\":5,\"rank\":0,\"children\":[{\"rank\":1,\"children\":[{\"rank\":3},{\"rank\":4}]},"
                            "{\"rank\":2}]}";
 static const char active[] = "{\"state\":\"active\",\"served_by\":3,\"generator\":7,\"timestamp_ms\":\"1000\","
-                             "\"lease\":[\"0\",\"61000\"],\"lent\":{\"ranks\":\"4-5\"}}";
+                             "\"lease\":[\"0\",\"61000\"],\"granted\":{\"ranks\":\"4-5\"}}";
 
 /* List one key of each rank of a tree, in the order of the tree. */
 static char *column (struct live_ranks *r, uint32_t rank, unsigned depth, const char *key)
@@ -106,7 +106,7 @@ static void test_tree (void)
     survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-3\",\"idle\":\"4\"}");
     tell (r, 3, active, 10, 1, 99);
     ok (shows (r, 3, 0, "generator", "3:7") && shows (r, 3, 0, "lease_left_s", "3:59.0")
-            && shows (r, 3, 0, "lends_to", "3:\"4-5\"") && shows (r, 3, 0, "age_s", "3:1.0"),
+            && shows (r, 3, 0, "granted_to", "3:\"4-5\"") && shows (r, 3, 0, "age_s", "3:1.0"),
         "a rank is shown with its last responses, and the remaining time of its lease");
     tell (r, 3, active, 30, 1, 101);
     ok (shows (r, 3, 0, "ids_per_s", "3:10.0") && shows (r, 3, 0, "ids", "3:\"30\""),

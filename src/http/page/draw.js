@@ -48,7 +48,7 @@ export function source(r) {
         return r.fluid ?? r.status;
     if (r.ids_from !== r.rank)
         return `ids from ${r.ids_from}`;
-    return r.fluid === 'borrowing' ? `shares generator ${r.generator}` : `makes ids, generator ${r.generator}`;
+    return r.fluid === 'sharing' ? `shares generator ${r.generator}` : `makes ids, generator ${r.generator}`;
 }
 
 // This text changes rarely, because a screen reader reads it again after each change.

@@ -232,7 +232,7 @@ function drawFacts(r) {
     const left = r.lease_end === null ? 'none' : `${Math.max(0, r.lease_end - now()).toFixed(1)} s left`;
     const facts = [
         ['rank', r.rank], ['host', r.host ?? 'unknown'], ['status', r.status], ['generator', r.fluid ?? 'unknown'],
-        ['ids', source(r)], ['lease', left], ['lends to', nobody(r.lends_to)],
+        ['ids', source(r)], ['lease', left], ['parts held by', nobody(r.granted_to)],
         ['attached to', attachment(r)], ['from above', `${short(r.from_above_per_s)} ids/s`],
         ['ids made', `${count(r.ids)} (${short(r.ids_per_s)}/s)`],
         ['requests', `${count(r.requests)} (${short(r.requests_per_s)}/s)`],

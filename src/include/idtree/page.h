@@ -52,7 +52,7 @@ void idt_page_close (idt_page_t *page); /* NULL is allowed. No thread may use th
  * call. One compare-and-swap makes all ids of a millisecond, so one call for many ids is faster than many calls. A call
  * for more ids than the millisecond has left waits for later milliseconds, about one for each IDT_PAGE_PER_MS ids.
  * Returns the number of ids, at least 1, or -1 with errno set:
- *   EAGAIN  request by message: the lease is used up, or is subleased as a whole, or 'after' is more than
+ *   EAGAIN  request by message: the lease is used up, or is granted to other ranks as a whole, or 'after' is more than
  *           IDT_PAGE_WAIT_MS ahead
  *   ESTALE  the broker has closed this page permanently: idt_page_open () may get another one
  *   EINVAL  n is 0

@@ -204,7 +204,7 @@ static bool is_range (json_int_t lo_ms, json_int_t hi_ms)
     return lo_ms >= 0 && lo_ms <= hi_ms && hi_ms <= END_MS;
 }
 
-static void loan_cb (idt_future_t *f, void *arg)
+static void time_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
     struct flake_module *m = up->owner;
@@ -215,29 +215,29 @@ static void loan_cb (idt_future_t *f, void *arg)
             < 0
         || !is_range (lo, hi) || boot < 0 || inst < 0 || inst > END_MS * 1000 || epoch < -EPOCH_MAX_MS
         || epoch > EPOCH_MAX_MS)
-        flake_not_lent (m->flake, now_us (), errno != EAGAIN);
+        flake_time_refused (m->flake, now_us (), errno != EAGAIN);
     else {
-        const struct loan_answer loan = { (uint64_t)lo, (uint64_t)hi, (uint64_t)boot, (uint64_t)inst, epoch };
+        const struct time_answer time = { (uint64_t)lo, (uint64_t)hi, (uint64_t)boot, (uint64_t)inst, epoch };
 
-        flake_lent (m->flake, now_us (), &loan);
+        flake_time_granted (m->flake, now_us (), &time);
     }
     upcall_destroy (up);
     set_timer (m);
 }
 
-static int borrow_cb (void *arg)
+static int ask_time_cb (void *arg)
 {
     struct flake_module *m = arg;
 
-    return upcall_create (&m->ups, idt_rpc (m->h, "fluid.lend", "{}", m->options.node.rank, 0), -1, loan_cb, m) ? 0
+    return upcall_create (&m->ups, idt_rpc (m->h, "fluid.time", "{}", m->options.node.rank, 0), -1, time_cb, m) ? 0
                                                                                                                 : -1;
 }
 
-static void give_back_cb (void *arg, uint64_t end_ms)
+static void return_time_cb (void *arg, uint64_t end_ms)
 {
     struct flake_module *m = arg;
 
-    idt_future_destroy (idt_rpc_pack (m->h, "fluid.lend", m->options.node.rank, IDT_RPC_NORESPONSE, "{s:I}", "back_ms",
+    idt_future_destroy (idt_rpc_pack (m->h, "fluid.time", m->options.node.rank, IDT_RPC_NORESPONSE, "{s:I}", "end_ms",
                                       (json_int_t)end_ms));
 }
 
@@ -256,7 +256,7 @@ static void claimed_cb (idt_future_t *f, void *arg)
         || drift > UID_DRIFT_MAX)
         flake_claim_failed (m->flake, now_us ());
     else {
-        const struct grant grant = { (uint32_t)fingerprint, { (uint64_t)lo, (uint64_t)hi }, drift };
+        const struct naming_grant grant = { (uint32_t)fingerprint, { (uint64_t)lo, (uint64_t)hi }, drift };
 
         if (why && !m->told_why)
             idt_log (m->h, LOG_WARNING, "uids contain this rank's number instead of its name: %s", why);
@@ -283,8 +283,8 @@ static const struct flake_ops flake_ops = {
     .fail = fail_cb,
     .forward = forward_up_cb,
     .pass = pass_cb,
-    .borrow = borrow_cb,
-    .give_back = give_back_cb,
+    .ask_time = ask_time_cb,
+    .return_time = return_time_cb,
     .claim = claim_cb,
 };
 
@@ -388,7 +388,7 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct flake_module *m = arg;
     json_int_t fingerprint, rank;
     struct claim claim = { 0 };
-    struct grant grant;
+    struct naming_grant grant;
     idt_error_t err = { "" };
     json_t *o = NULL;
 
@@ -445,7 +445,7 @@ static json_t *stats_new (const struct flake_module *m)
                       (json_int_t)c->fingerprint, "drift", flake_drift (f), "requests", (json_int_t)s->requests, "ids",
                       (json_int_t)(s->made[SERIES_SNO] + s->made[SERIES_UID]), "flax", (json_int_t)s->made[SERIES_FLAX],
                       "forwarded", (json_int_t)s->forwards, "combined", (json_int_t)s->combined, "refused",
-                      (json_int_t)s->refused, "loans", (json_int_t)s->loans, "claims", (json_int_t)s->claims);
+                      (json_int_t)s->refused, "times", (json_int_t)s->times, "claims", (json_int_t)s->claims);
 }
 
 /* For module_report (). */

@@ -3,8 +3,8 @@
 
 /* history_test.c - random histories of a small instance
  *
- * Five ranks, each with a lender that keeps the rules of the fluid service: subleases are disjoint, subleased time is
- * never returned by the lender, and a broker that crashed gets time that no rank had. Brokers crash and restart with
+ * Five ranks, each with a granter that keeps the rules of the fluid service: no time is granted twice, granted time is
+ * never returned to the root, and a broker that crashed gets time that no rank had. Brokers crash and restart with
  * another clock and another fingerprint; modules are reloaded; messages are delayed or lost. All ids are recorded, and
  * no id may be made twice. Each request is answered once.
  */
@@ -30,7 +30,7 @@ struct used {
     uint32_t seq, n;
 };
 
-enum event_type { EV_LOAN, EV_CLAIM, EV_CLAIMED, EV_FORWARD, EV_FORWARDED };
+enum event_type { EV_TIME, EV_CLAIM, EV_CLAIMED, EV_FORWARD, EV_FORWARDED };
 
 struct event {
     uint64_t at_us;
@@ -40,16 +40,16 @@ struct event {
     uint32_t tag;
     enum series_kind kind;
     uint32_t count;
-    struct grant grant;
+    struct naming_grant grant;
     int errnum;
     struct claim claim;
 };
 
-struct lender {
-    struct span lease; /* in this life of the broker; empty: none */
-    uint64_t given_ms; /* in the root's table: end of all leases of this rank */
-    struct span lent;
-    int borrower; /* the life of the module that has the sublease */
+struct granter {
+    struct span lease;   /* in this life of the broker; empty: none */
+    uint64_t given_ms;   /* in the root's table: end of all leases of this rank */
+    struct span granted; /* in a row, to the last holder */
+    int holder;          /* the life of the module */
 };
 
 struct history {
@@ -60,7 +60,7 @@ struct history {
         int rank, life;
         int64_t skew_us;
         uint32_t fingerprint;
-        struct lender lender;
+        struct granter granter;
     } node[NRANKS];
     struct event event[MAX_EVENTS];
     int nevents;
@@ -205,21 +205,21 @@ static int h_forward_cb (void *arg, uint32_t tag, const struct flake_request *re
     return below (n->history, 50) == 0 ? -1 : 0;
 }
 
-static int h_borrow_cb (void *arg)
+static int h_ask_time_cb (void *arg)
 {
     struct node *n = arg;
 
-    post (n->history, (struct event){ .type = EV_LOAN, .rank = n->rank, .life = n->life });
+    post (n->history, (struct event){ .type = EV_TIME, .rank = n->rank, .life = n->life });
     return 0;
 }
 
-static void h_give_back_cb (void *arg, uint64_t end_ms)
+static void h_return_time_cb (void *arg, uint64_t end_ms)
 {
     struct node *n = arg;
-    struct lender *l = &n->lender;
+    struct granter *g = &n->granter;
 
-    if (below (n->history, 3) > 0 && l->borrower == n->life && end_ms >= l->lent.lo_ms && end_ms < l->lent.hi_ms)
-        l->lent.hi_ms = end_ms;
+    if (below (n->history, 3) > 0 && g->holder == n->life && end_ms < g->granted.hi_ms)
+        g->granted.hi_ms = end_ms > g->granted.lo_ms ? end_ms : g->granted.lo_ms;
 }
 
 static int h_claim_cb (void *arg, const struct claim *claim)
@@ -230,8 +230,8 @@ static int h_claim_cb (void *arg, const struct claim *claim)
     return 0;
 }
 
-static const struct flake_ops history_ops = { h_give_cb, h_reply_cb,  h_fail_cb,      h_forward_cb,
-                                              h_pass_cb, h_borrow_cb, h_give_back_cb, h_claim_cb };
+static const struct flake_ops history_ops = { h_give_cb, h_reply_cb,    h_fail_cb,        h_forward_cb,
+                                              h_pass_cb, h_ask_time_cb, h_return_time_cb, h_claim_cb };
 
 static void load (struct node *n)
 {
@@ -248,18 +248,17 @@ static void load (struct node *n)
     n->f = flake_create (&config, &history_ops, n);
 }
 
-/* The broker's fluid service ends with the broker. Its lease is lost, or the part of it that was not subleased is
- * returned.
+/* The broker's fluid service ends with the broker. Its lease is lost, or what was not granted of it is returned.
  */
-static void lose_lease (struct history *h, struct lender *l)
+static void lose_lease (struct history *h, struct granter *g)
 {
-    if (l->lease.hi_ms == l->given_ms && l->lease.hi_ms > 0 && below (h, 2)) {
-        uint64_t end = l->lent.hi_ms > l->lease.lo_ms ? l->lent.hi_ms : l->lease.lo_ms;
+    if (g->lease.hi_ms == g->given_ms && g->lease.hi_ms > 0 && below (h, 2)) {
+        uint64_t end = g->granted.hi_ms > g->lease.lo_ms ? g->granted.hi_ms : g->lease.lo_ms;
 
-        if (end < l->given_ms)
-            l->given_ms = end;
+        if (end < g->given_ms)
+            g->given_ms = end;
     }
-    l->lease = l->lent = (struct span){ 0, 0 };
+    g->lease = g->granted = (struct span){ 0, 0 };
 }
 
 static bool all_gone (void *cookie, void *arg)
@@ -276,7 +275,7 @@ static void crash (struct history *h, struct node *n)
     n->life++;
     flake_cancel (n->f, h->now_us, all_gone, NULL);
     flake_destroy (n->f);
-    lose_lease (h, &n->lender);
+    lose_lease (h, &n->granter);
     n->skew_us = (int64_t)below (h, 100 * MS) - (int64_t)(50 * MS);
     n->fingerprint = (uint32_t)below (h, 3); /* 0: the rank's number */
     load (n);
@@ -291,25 +290,26 @@ static void reload (struct history *h, struct node *n)
     load (n);
 }
 
-/* Sublease time as fluid does: a quarter of a lease from the root. */
-static void serve_loan (struct history *h, struct node *n)
+/* Grant time as fluid does: up to a quarter of a lease from now. */
+static void serve_time (struct history *h, struct node *n)
 {
-    struct lender *l = &n->lender;
+    struct granter *g = &n->granter;
     uint64_t now_ms = inst_us (n) / 1000, lo, hi;
 
-    if (now_ms >= l->lease.hi_ms && below (h, 4) > 0 && now_ms + LEASE_MS > l->given_ms) {
-        l->lease = (struct span){ l->given_ms, now_ms + LEASE_MS };
-        l->given_ms = l->lease.hi_ms;
+    if (now_ms >= g->lease.hi_ms && below (h, 4) > 0 && now_ms + LEASE_MS > g->given_ms) {
+        g->lease = (struct span){ g->given_ms, now_ms + LEASE_MS };
+        g->given_ms = g->lease.hi_ms;
     }
-    lo = l->lease.lo_ms > l->lent.hi_ms ? l->lease.lo_ms : l->lent.hi_ms;
-    hi = l->lease.hi_ms < now_ms + LEASE_MS / 4 ? l->lease.hi_ms : now_ms + LEASE_MS / 4;
-    if (now_ms < l->lease.lo_ms || now_ms >= l->lease.hi_ms || lo >= hi) {
-        flake_not_lent (n->f, h->now_us, false);
+    lo = g->lease.lo_ms > g->granted.hi_ms ? g->lease.lo_ms : g->granted.hi_ms;
+    hi = g->lease.hi_ms < now_ms + LEASE_MS / 4 ? g->lease.hi_ms : now_ms + LEASE_MS / 4;
+    if (now_ms < g->lease.lo_ms || now_ms >= g->lease.hi_ms || lo >= hi) {
+        flake_time_refused (n->f, h->now_us, false);
         return;
     }
-    l->lent = (struct span){ lo, hi };
-    l->borrower = n->life;
-    flake_lent (n->f, h->now_us, &(struct loan_answer){ lo, hi, h->now_us, inst_us (n), EPOCH_MS });
+    bool in_a_row = g->holder == n->life && lo == g->granted.hi_ms;
+    g->granted = (struct span){ in_a_row ? g->granted.lo_ms : lo, hi };
+    g->holder = n->life;
+    flake_time_granted (n->f, h->now_us, &(struct time_answer){ lo, hi, h->now_us, inst_us (n), EPOCH_MS });
 }
 
 static size_t new_request (struct history *h, struct node *n, enum series_kind kind, uint32_t count)
@@ -358,8 +358,8 @@ static void handle (struct history *h, struct event e)
     }
     if (n->life != e.life)
         return;
-    if (e.type == EV_LOAN)
-        serve_loan (h, n);
+    if (e.type == EV_TIME)
+        serve_time (h, n);
     else if (e.type == EV_CLAIMED && e.errnum)
         flake_claim_failed (n->f, h->now_us);
     else if (e.type == EV_CLAIMED)

@@ -96,7 +96,7 @@ static void hold (struct naming *n, const struct span *range)
 
 /* The drift is fixed for the life of the module. While rank 0 grants another drift, only the rank's own number is used.
  */
-void naming_granted (struct naming *n, uint64_t now_us, const struct grant *grant)
+void naming_granted (struct naming *n, uint64_t now_us, const struct naming_grant *grant)
 {
     n->asking = false;
     n->backoff_us = 0;

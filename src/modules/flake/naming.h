@@ -10,7 +10,7 @@
  * Rank 0 has a registry, which says which rank may make uids under which fingerprint. Ranges of one fingerprint that
  * were granted to different ranks are disjoint, because another rank is granted only time after all ranges that were
  * granted before. The registry is kept in memory only. That is enough, because it grants only time that this life of
- * rank 0 has subleased, and no other life gets that time (doc/design/flake.md).
+ * rank 0 holds, and no other life gets that time (doc/design/flake.md).
  */
 #ifndef FLAKE_NAMING_H
 #define FLAKE_NAMING_H
@@ -21,10 +21,10 @@
 
 #include <idtree/error.h>
 
-#include "modules/flake/loan.h"
+#include "modules/flake/held_time.h"
 
 /* Rank 0's answer to a claim. */
-struct grant {
+struct naming_grant {
     uint32_t fingerprint; /* the claimed fingerprint, or the rank's own */
     struct span range;    /* the time in which the rank may use the fingerprint */
     int drift;            /* drift bits of all uids of the instance */
@@ -66,7 +66,7 @@ bool naming_is_due (const struct naming *n, uint64_t now_us, uint64_t now_ms);
 uint64_t naming_due (const struct naming *n);
 
 void naming_asked (struct naming *n);
-void naming_granted (struct naming *n, uint64_t now_us, const struct grant *grant);
+void naming_granted (struct naming *n, uint64_t now_us, const struct naming_grant *grant);
 void naming_failed (struct naming *n, uint64_t now_us);
 
 /* naming_own () is the fingerprint of a rank's number. naming_is_own () returns whether a fingerprint belongs to the

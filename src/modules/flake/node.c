@@ -6,7 +6,7 @@
  * Each kind has a queue for requests of few ids and a queue for requests of many, so that a request for one id does not
  * wait for one of 65,536. way_of () decides at each step what happens to the current request of a queue: its ids are
  * made here, or it is forwarded, or it is refused, or it waits. Ids are made only in the range that way_of () returns.
- * That is the subleased time or, under a configured name, the part of the subleased time in which rank 0 granted the
+ * That is the granted time or, under a configured name, the part of the granted time in which rank 0 granted the
  * name (doc/design/flake.md, rules 1 and 3). If the way changes to another series, the ids that a request got before
  * are dropped. That is harmless, because they were not sent to the requester yet.
  */
@@ -24,7 +24,7 @@
 #define SECOND_US INT64_C (1000000)
 #define UNIT_US (SNO_UNIT_NS / 1000)
 #define CLAIMS_US 2000000               /* a rank repeats a claim that could not be granted within this time */
-#define CLAIMS_TICK_US 20000            /* interval at which rank 0 checks its sublease during that time */
+#define CLAIMS_TICK_US 20000            /* interval at which rank 0 checks its time during that time */
 #define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
 
 struct flake {
@@ -32,7 +32,7 @@ struct flake {
     const struct flake_ops *ops;
     void *arg;
     bool stopped;
-    struct time_loan loan;
+    struct held_time time;
     struct naming naming;
     struct registry registry; /* used at rank 0 */
     /* rank 0: until then a rank may repeat a claim that could not be granted; 0: no rank waits */
@@ -51,7 +51,7 @@ static void wake (struct flake *f, uint64_t at_us)
 
 static uint64_t now_ms (struct flake *f, uint64_t now_us)
 {
-    return loan_now_us (&f->loan, now_us) / 1000;
+    return held_time_now_us (&f->time, now_us) / 1000;
 }
 
 /* --- where ids are made ----------------------------------------------------------------------- */
@@ -98,16 +98,16 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct flake_pen
         return WAY_MAKE;
     if (p->req.kind == SERIES_SNO && f->config.rank >= f->config.max_partitions)
         return WAY_FORWARD;
-    switch (loan_state (&f->loan, now_us)) {
-    case LOAN_UNKNOWN:
+    switch (held_time_state (&f->time, now_us)) {
+    case HELD_TIME_UNKNOWN:
         return WAY_WAIT;
-    case LOAN_FENCED:
-    case LOAN_NEVER:
+    case HELD_TIME_FENCED:
+    case HELD_TIME_NEVER:
         return f->config.rank == 0 ? WAY_WAIT : WAY_FORWARD;
-    case LOAN_HELD:
+    case HELD_TIME_HELD:
         break;
     }
-    *m = (struct making){ &f->sno, f->loan.held };
+    *m = (struct making){ &f->sno, f->time.held };
     return p->req.kind == SERIES_UID ? way_of_uid (f, now_us, p, m) : WAY_MAKE;
 }
 
@@ -179,9 +179,9 @@ int series_reserve (const struct series *s, int64_t lo_us, int64_t hi_us, int64_
 static int reserve (struct flake *f, uint64_t now_us, const struct flake_pending *p, const struct making *m,
                     uint32_t want, struct flake_run *run)
 {
-    int64_t epoch_us = f->loan.epoch_ms * 1000, wait_us = 0;
+    int64_t epoch_us = f->time.epoch_ms * 1000, wait_us = 0;
     int64_t lo_us = epoch_us + (int64_t)m->range.lo_ms * 1000, hi_us = epoch_us + (int64_t)m->range.hi_ms * 1000;
-    int64_t unix_us = epoch_us + (int64_t)loan_now_us (&f->loan, now_us);
+    int64_t unix_us = epoch_us + (int64_t)held_time_now_us (&f->time, now_us);
 
     if (p->req.kind == SERIES_FLAX) {
         run->n = want;
@@ -253,14 +253,14 @@ static void ask_for_time (struct flake *f, uint64_t now_us)
         return;
     if (claims)
         wake (f, now_us + CLAIMS_TICK_US);
-    if (loan_is_due (&f->loan, now_us)) {
-        if (f->ops->borrow (f->arg) == 0)
-            loan_asked (&f->loan);
+    if (held_time_is_due (&f->time, now_us)) {
+        if (f->ops->ask_time (f->arg) == 0)
+            held_time_asked (&f->time);
         else
-            loan_refused (&f->loan, now_us, LOAN_FENCED);
+            held_time_refused (&f->time, now_us, HELD_TIME_FENCED);
     }
-    if (loan_state (&f->loan, now_us) != LOAN_HELD)
-        wake (f, loan_due (&f->loan));
+    if (held_time_state (&f->time, now_us) != HELD_TIME_HELD)
+        wake (f, held_time_due (&f->time));
 }
 
 static void ask_for_claim (struct flake *f, uint64_t now_us)
@@ -392,20 +392,20 @@ void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int e
     flake_tick (f, now_us);
 }
 
-void flake_lent (struct flake *f, uint64_t now_us, const struct loan_answer *loan)
+void flake_time_granted (struct flake *f, uint64_t now_us, const struct time_answer *time)
 {
-    f->stats.loans++;
-    loan_lent (&f->loan, now_us, loan);
+    f->stats.times++;
+    held_time_granted (&f->time, now_us, time);
     flake_tick (f, now_us);
 }
 
-void flake_not_lent (struct flake *f, uint64_t now_us, bool never)
+void flake_time_refused (struct flake *f, uint64_t now_us, bool never)
 {
-    loan_refused (&f->loan, now_us, never ? LOAN_NEVER : LOAN_FENCED);
+    held_time_refused (&f->time, now_us, never ? HELD_TIME_NEVER : HELD_TIME_FENCED);
     flake_tick (f, now_us);
 }
 
-void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant)
+void flake_claimed (struct flake *f, uint64_t now_us, const struct naming_grant *grant)
 {
     naming_granted (&f->naming, now_us, grant);
     flake_tick (f, now_us);
@@ -422,10 +422,10 @@ static int claim_given (struct flake *f, uint64_t now_us, const struct claim *cl
 {
     int rc = -1, saved = EAGAIN;
 
-    /* If the claim cannot be granted now, the rank repeats it later. So keep the sublease renewed until then. */
+    /* If the claim cannot be granted now, the rank repeats it later. So keep the time renewed until then. */
     f->claims_until_us = now_us + CLAIMS_US;
-    if (!f->stopped && loan_state (&f->loan, now_us) == LOAN_HELD) {
-        rc = registry_claim (&f->registry, now_ms (f, now_us), &f->loan.held, claim, range, errp);
+    if (!f->stopped && held_time_state (&f->time, now_us) == HELD_TIME_HELD) {
+        rc = registry_claim (&f->registry, now_ms (f, now_us), &f->time.held, claim, range, errp);
         saved = errno;
     }
     flake_tick (f, now_us);
@@ -435,10 +435,10 @@ static int claim_given (struct flake *f, uint64_t now_us, const struct claim *cl
     return rc;
 }
 
-int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
+int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct naming_grant *grant,
                          idt_error_t *errp)
 {
-    struct grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
+    struct naming_grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
 
     errno = ENOTSUP;
     if (f->config.rank != 0)
@@ -516,8 +516,8 @@ void flake_stop (struct flake *f, uint64_t now_us)
     f->deadline_us = f->requests.wake_us = NEVER;
     while ((p = TAILQ_FIRST (&f->requests.all)))
         requests_fail (&f->requests, p, EHOSTUNREACH, "the flake service of this broker is stopping");
-    if (loan_close (&f->loan, f->registry.end_ms, &end_ms))
-        f->ops->give_back (f->arg, end_ms);
+    if (held_time_close (&f->time, f->registry.end_ms, &end_ms))
+        f->ops->return_time (f->arg, end_ms);
 }
 
 int flake_drift (const struct flake *f)

@@ -3,7 +3,7 @@
 
 /* node.h - the core of the flake service on one rank: which flax, sno and uid are made next, here or by the parent
  *
- * The owner passes in all events: time, requests, subleases, answers of rank 0. The node acts through 'struct
+ * The owner passes in all events: time, requests, grants of time, answers of rank 0. The node acts through 'struct
  * flake_ops'. It has no clock, socket or thread.
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed earlier.
@@ -80,10 +80,10 @@ struct flake_ops {
      */
     void (*pass) (void *arg, void *cookie, uint32_t first, uint32_t n);
 
-    /* Request a sublease. flake_lent () or flake_not_lent () reports the result. Returns as forward does. */
-    int (*borrow) (void *arg);
-    /* Return the time of the last subleases from 'end_ms' on. The message may be lost. */
-    void (*give_back) (void *arg, uint64_t end_ms);
+    /* Request time. flake_time_granted () or flake_time_refused () reports the result. Returns as forward does. */
+    int (*ask_time) (void *arg);
+    /* Return the time of the last grants from 'end_ms' on. The message may be lost. */
+    void (*return_time) (void *arg, uint64_t end_ms);
 
     /* Claim the fingerprint at rank 0. flake_claimed () or flake_claim_failed () reports the result. Returns as forward
      * does.
@@ -117,7 +117,7 @@ struct flake_stats {
     uint64_t forwards;           /* batches sent to the parent */
     uint64_t combined;           /* requests that were forwarded together with an earlier one */
     uint64_t refused;            /* with EAGAIN */
-    uint64_t loans;
+    uint64_t times;              /* grants of time */
     uint64_t claims;
 };
 
@@ -154,22 +154,22 @@ uint32_t flake_forward_count (const struct flake *f, uint32_t tag);
 void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag);
 void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text);
 
-void flake_lent (struct flake *f, uint64_t now_us, const struct loan_answer *loan);
-void flake_not_lent (struct flake *f, uint64_t now_us, bool never);
+void flake_time_granted (struct flake *f, uint64_t now_us, const struct time_answer *time);
+void flake_time_refused (struct flake *f, uint64_t now_us, bool never);
 
-void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant);
+void flake_claimed (struct flake *f, uint64_t now_us, const struct naming_grant *grant);
 void flake_claim_failed (struct flake *f, uint64_t now_us);
 
 /* Handle at rank 0 that a rank claims a fingerprint. The fingerprint of the rank's own number is granted forever.
- * Another fingerprint is granted for the time that rank 0 has subleased. If another rank holds the fingerprint, or the
+ * Another fingerprint is granted for the time that rank 0 holds. If another rank holds the fingerprint, or the
  * registry is full, the claiming rank gets its own number, and 'errp' has the reason; otherwise 'errp' is unchanged.
  * Returns 0 with '*grant', or -1 with errno set:
- *   EAGAIN   no time is subleased yet; it was requested
+ *   EAGAIN   no time is granted yet; it was requested
  *   EINVAL   the fingerprint is the number of another rank; or the name is too long
  *   ENOTSUP  this is not rank 0
  *   ENOMEM   out of memory
  */
-int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
+int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct naming_grant *grant,
                          idt_error_t *errp);
 
 void flake_tick (struct flake *f, uint64_t now_us);

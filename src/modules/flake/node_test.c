@@ -33,7 +33,7 @@ struct world {
     uint64_t given;           /* number of ids in total */
     bool no_memory, no_way;
     struct flake_request up; /* the last forwarded request */
-    int forwards, borrows, claims, backs;
+    int forwards, asks, claims, returns;
     uint32_t tag;
     uint64_t end_ms;
 };
@@ -93,17 +93,17 @@ static void pass_cb (void *arg, void *cookie, uint32_t first, uint32_t n)
     w->order[w->nanswered++ % 64] = (int)(size_t)cookie;
 }
 
-static int borrow_cb (void *arg)
+static int ask_time_cb (void *arg)
 {
-    ((struct world *)arg)->borrows++;
+    ((struct world *)arg)->asks++;
     return 0;
 }
 
-static void give_back_cb (void *arg, uint64_t end_ms)
+static void return_time_cb (void *arg, uint64_t end_ms)
 {
     struct world *w = arg;
 
-    w->backs++;
+    w->returns++;
     w->end_ms = end_ms;
 }
 
@@ -113,9 +113,8 @@ static int claim_cb (void *arg, const struct claim *claim)
     return 0;
 }
 
-static const struct flake_ops ops = {
-    give_cb, reply_cb, fail_cb, forward_cb, pass_cb, borrow_cb, give_back_cb, claim_cb
-};
+static const struct flake_ops ops = { give_cb, reply_cb,    fail_cb,        forward_cb,
+                                      pass_cb, ask_time_cb, return_time_cb, claim_cb };
 
 static void create_named (struct world *w, uint32_t rank, uint32_t max_partitions, uint32_t fingerprint)
 {
@@ -159,18 +158,18 @@ static struct record *ask (struct world *w, uint64_t at_us, size_t cookie, enum 
 
 static void answer_claim (struct world *w, uint64_t at_us, uint32_t fingerprint, uint64_t lo_ms, uint64_t hi_ms)
 {
-    flake_claimed (w->f, at_us, &(struct grant){ fingerprint, { lo_ms, hi_ms }, 8 });
+    flake_claimed (w->f, at_us, &(struct naming_grant){ fingerprint, { lo_ms, hi_ms }, 8 });
 }
 
-/* Sublease time. At 'at_us' the instance's time is at_us - T0 + 10 s. */
-static void lend (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
+/* Grant time. At 'at_us' the instance's time is at_us - T0 + 10 s. */
+static void grant_time (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
 {
-    flake_lent (w->f, at_us,
-                &(struct loan_answer){ .lo_ms = lo_ms,
-                                       .hi_ms = hi_ms,
-                                       .boot_us = at_us,
-                                       .inst_us = at_us - T0 + 10 * SECOND,
-                                       .epoch_ms = EPOCH_MS });
+    flake_time_granted (w->f, at_us,
+                        &(struct time_answer){ .lo_ms = lo_ms,
+                                               .hi_ms = hi_ms,
+                                               .boot_us = at_us,
+                                               .inst_us = at_us - T0 + 10 * SECOND,
+                                               .epoch_ms = EPOCH_MS });
 }
 
 static void test_make (void)
@@ -180,12 +179,12 @@ static void test_make (void)
 
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_SNO, 10);
-    ok (r->answers == 0 && w.borrows == 1 && flake_deadline (w.f) == T0 + 5 * SECOND,
-        "a node requests a sublease of time for its first request for ids");
-    lend (&w, T0, 9990, 25000);
-    ok (r->answers == 1 && r->ids == 10, "a request for ids is served when a sublease of time arrives");
+    ok (r->answers == 0 && w.asks == 1 && flake_deadline (w.f) == T0 + 5 * SECOND,
+        "a node requests time for its first request for ids");
+    grant_time (&w, T0, 9990, 25000);
+    ok (r->answers == 1 && r->ids == 10, "a request for ids is served when time is granted");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 65536);
-    ok (r->ids == 65536 && w.borrows == 1, "further requests for ids are served from the same sublease");
+    ok (r->ids == 65536 && w.asks == 1, "further requests for ids are served from the same time");
     r = ask (&w, T0 + SECOND, 3, SERIES_SNO, 65536);
     s = ask (&w, T0 + SECOND, 4, SERIES_SNO, 1);
     ok (r->answers == 0 && s->answers == 0 && flake_deadline (w.f) > T0 + SECOND
@@ -196,14 +195,14 @@ static void test_make (void)
     tick_all (&w, flake_deadline (w.f));
     ok (s->ids == 1, "requests that wait for a unit are served in order of arrival");
     r = ask (&w, T0 + 12 * SECOND, 5, SERIES_SNO, 1);
-    ok (r->ids == 1 && w.borrows == 2, "in the last quarter of a sublease a node requests the next one");
-    flake_not_lent (w.f, T0 + 12 * SECOND, false);
+    ok (r->ids == 1 && w.asks == 2, "in the last quarter of a grant a node requests the next one");
+    flake_time_refused (w.f, T0 + 12 * SECOND, false);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_SNO, 1);
-    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3,
-        "after the end of a sublease a request waits for the next one");
-    flake_not_lent (w.f, T0 + 15 * SECOND, false);
-    ok (r->answers == 0 && w.forwards == 1, "if no sublease is granted, a request is forwarded to the parent");
-    lend (&w, T0 + 15 * SECOND, 25000, 40000);
+    ok (r->answers == 0 && w.forwards == 0 && w.asks == 3,
+        "after the end of the granted time a request waits for the next one");
+    flake_time_refused (w.f, T0 + 15 * SECOND, false);
+    ok (r->answers == 0 && w.forwards == 1, "if no time is granted, a request is forwarded to the parent");
+    grant_time (&w, T0 + 15 * SECOND, 25000, 40000);
     flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
     flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
     ok (r->answers == 1 && r->ids == 1 && r->first == 0, "the parent's response is passed on once");
@@ -211,7 +210,7 @@ static void test_make (void)
     s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
     ok (r->errnum == EINVAL && s->errnum == EINVAL, "requests for 0 and 65537 ids are refused");
     flake_stop (w.f, T0 + 16 * SECOND);
-    ok (w.backs == 1 && w.end_ms == 26001, "a node that stops returns the unused time of its sublease");
+    ok (w.returns == 1 && w.end_ms == 26001, "a node that stops returns the unused time");
     r = ask (&w, T0 + 16 * SECOND, 9, SERIES_SNO, 1);
     ok (r->errnum == EHOSTUNREACH, "a request to a node that has stopped fails with EHOSTUNREACH");
     flake_destroy (w.f);
@@ -240,19 +239,19 @@ static void test_forward (void)
 
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_UID, 1);
-    flake_not_lent (w.f, T0, true);
-    ok (w.forwards == 1 && r->answers == 0, "a rank that cannot get a sublease forwards requests for uids, too");
+    flake_time_refused (w.f, T0, true);
+    ok (w.forwards == 1 && r->answers == 0, "a rank that cannot get time forwards requests for uids, too");
     destroy (&w, T0);
 
     create (&w, 0, 65536);
     r = ask (&w, T0, 1, SERIES_SNO, 1);
-    flake_not_lent (w.f, T0, false);
+    flake_time_refused (w.f, T0, false);
     ok (w.forwards == 0 && r->answers == 0 && flake_deadline (w.f) < T0 + SECOND,
-        "a request at rank 0 waits for a sublease, because rank 0 cannot forward it");
+        "a request at rank 0 waits for time, because rank 0 cannot forward it");
     flake_tick (w.f, T0 + SECOND);
-    lend (&w, T0 + SECOND, 11000, 25000);
+    grant_time (&w, T0 + SECOND, 11000, 25000);
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1, "a waiting request at rank 0 is served when rank 0 gets a sublease");
+    ok (r->ids == 1, "a waiting request at rank 0 is served when rank 0 gets time");
     destroy (&w, T0 + SECOND);
 }
 
@@ -265,7 +264,7 @@ static void test_own (void)
     create (&w, 3, 65536);
     ok (w.claims == 1, "a rank requests the drift of the instance when it starts");
     r = ask (&w, T0, 1, SERIES_UID, 1);
-    lend (&w, T0, 9990, 25000);
+    grant_time (&w, T0, 9990, 25000);
     ok (r->answers == 0 && w.forwards == 0, "requests for uids wait until the drift is known");
     answer_claim (&w, T0, naming_own (3), 0, UINT64_C (1) << 40);
     ok (r->ids == 1 && r->fingerprint == 0x80000003, "uids contain the rank's number when the drift is known");
@@ -280,7 +279,7 @@ static void test_own (void)
 
     create (&w, 3, 65536);
     flake_claim_failed (w.f, T0);
-    lend (&w, T0, 10000, 25000);
+    grant_time (&w, T0, 10000, 25000);
     r = ask (&w, T0, 1, SERIES_UID, 1);
     for (uint64_t t = T0; t < T0 + 3 * SECOND; t += 10 * MS) {
         int claims = w.claims;
@@ -295,7 +294,7 @@ static void test_own (void)
     destroy (&w, T0 + 3 * SECOND);
 
     create (&w, 0, 65536);
-    lend (&w, T0, 9990, 25000);
+    grant_time (&w, T0, 9990, 25000);
     r = ask (&w, T0, 1, SERIES_UID, 1);
     ok (r->ids == 1 && w.claims == 0 && r->fingerprint == 0x80000000, "rank 0 does not claim its own number");
     destroy (&w, T0);
@@ -308,11 +307,11 @@ static void test_given (void)
 
     create_named (&w, 3, 65536, 7);
     r = ask (&w, T0, 1, SERIES_UID, 100);
-    lend (&w, T0, 10000, 25000);
+    grant_time (&w, T0, 10000, 25000);
     ok (r->answers == 0 && w.claims == 1, "a rank with a configured name claims it at the first request");
     answer_claim (&w, T0, 7, 9000, 12000);
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 100 && r->fingerprint == 7, "the configured name is used where sublease and claim overlap");
+    ok (r->ids == 100 && r->fingerprint == 7, "the configured name is used where granted time and claim overlap");
     r = ask (&w, T0 + 2 * SECOND - 100, 2, SERIES_UID, 1);
     ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND,
         "the configured name is not used in a step that ends after the claim");
@@ -341,7 +340,7 @@ static void test_given (void)
         "if the claim is refused during a request, all ids of the request are made again under the rank's number");
     r = ask (&w, T0 + 8 * SECOND, 10, SERIES_UID, 1);
     answer_claim (&w, T0 + 8 * SECOND, 7, 14000, 25000);
-    lend (&w, T0 + 14 * SECOND, 25000, 40000);
+    grant_time (&w, T0 + 14 * SECOND, 25000, 40000);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_UID, 1);
     ok (r->answers == 0 && w.claims == 5, "after the end of a claim a request waits for rank 0's answer");
     tick_all (&w, flake_deadline (w.f));
@@ -349,7 +348,7 @@ static void test_given (void)
         "after a second without an answer to the claim the rank's number is used");
     r = ask (&w, T0 + 17 * SECOND, 7, SERIES_UID, 1);
     ok (r->ids == 1, "while no answer to the claim arrives, later requests get ids with the rank's number");
-    flake_claimed (w.f, T0 + 17 * SECOND, &(struct grant){ 7, { 25000, 40000 }, 5 });
+    flake_claimed (w.f, T0 + 17 * SECOND, &(struct naming_grant){ 7, { 25000, 40000 }, 5 });
     r = ask (&w, T0 + 18 * SECOND, 8, SERIES_UID, 1);
     ok (r->ids == 1 && r->fingerprint == 0x80000003 && flake_drift (w.f) == 8,
         "a grant of a name with another drift is not used");
@@ -361,60 +360,60 @@ static void test_claims (void)
     const struct claim ours = { 7, 3, "me@here" }, theirs = { 7, 4, "you@there" }, own = { 0x80000009, 9, "n" },
                        stolen = { 0x80000009, 8, "n" };
     struct world w;
-    struct grant grant;
+    struct naming_grant grant;
     idt_error_t err = { "" };
 
     create (&w, 0, 65536);
     flake_claim_request (w.f, T0, &ours, &grant, &err);
-    lend (&w, T0, 10000, 10100);
+    grant_time (&w, T0, 10000, 10100);
     flake_tick (w.f, T0 + 90 * MS);
-    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND,
-        "rank 0 renews a short sublease for as long as a name is claimed");
+    ok (w.asks == 2 && flake_deadline (w.f) < T0 + SECOND,
+        "rank 0 asks for more time for as long as a name is claimed");
     destroy (&w, T0 + 90 * MS);
 
     create (&w, 0, 65536);
     ok (flake_claim_request (w.f, T0, &own, &grant, &err) == 0 && grant.fingerprint == 0x80000009
-            && grant.range.lo_ms == 0 && grant.range.hi_ms == UINT64_C (1) << 40 && grant.drift == 8 && w.borrows == 0,
+            && grant.range.lo_ms == 0 && grant.range.hi_ms == UINT64_C (1) << 40 && grant.drift == 8 && w.asks == 0,
         "a rank's number is granted immediately and forever, with the drift");
     ok (flake_claim_request (w.f, T0, &stolen, &grant, &err) < 0 && errno == EINVAL,
         "a rank's number is not granted to another rank");
-    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) < 0 && errno == EAGAIN && w.borrows == 1,
-        "rank 0 grants no name before it has a sublease");
-    lend (&w, T0, 10000, 25000);
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) < 0 && errno == EAGAIN && w.asks == 1,
+        "rank 0 grants no name before it has time");
+    grant_time (&w, T0, 10000, 25000);
     err.text[0] = '\0';
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7 && grant.range.lo_ms == 10000
             && grant.range.hi_ms == 25000 && !err.text[0],
-        "rank 0 grants a name for the time of its sublease");
+        "rank 0 grants a name for the time that it holds");
     ok (flake_claim_request (w.f, T0, &theirs, &grant, &err) == 0 && grant.fingerprint == 0x80000004
             && strstr (err.text, "me@here") && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
         "a rank that claims another rank's name gets its own number, and a text with both names");
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7,
         "a rank may claim the name that it holds again");
-    lend (&w, T0 + 11 * SECOND, 25000, 40000);
+    grant_time (&w, T0 + 11 * SECOND, 25000, 40000);
     ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &grant, &err) == 0 && grant.fingerprint == 7
             && grant.range.lo_ms == 25000 && grant.range.hi_ms == 40000,
         "after the end of a claim another rank may have the name, from that end on");
-    lend (&w, T0 + 31 * SECOND, 40000, 55000);
+    grant_time (&w, T0 + 31 * SECOND, 40000, 55000);
     ok (flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000
             && flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000,
         "a rank may have its former name again, but not for the other rank's time");
     flake_stop (w.f, T0 + 32 * SECOND);
-    ok (w.backs == 0, "rank 0 does not return time for which it has granted a name");
+    ok (w.returns == 0, "rank 0 does not return time for which it has granted a name");
     flake_destroy (w.f);
 
     create (&w, 0, 65536);
-    lend (&w, T0, 10000, 25000);
-    lend (&w, T0 + 12 * SECOND, 25000, 37000);
+    grant_time (&w, T0, 10000, 25000);
+    grant_time (&w, T0 + 12 * SECOND, 25000, 37000);
     flake_stop (w.f, T0 + 13 * SECOND);
-    ok (w.backs == 1 && w.end_ms <= 23001, "rank 0 returns all unused time of contiguous subleases, from %d on",
+    ok (w.returns == 1 && w.end_ms <= 23001, "rank 0 returns all unused time that was granted in a row, from %d on",
         (int)w.end_ms);
     flake_destroy (w.f);
 
     create (&w, 0, 65536);
-    lend (&w, T0, 10000, 25000);
+    grant_time (&w, T0, 10000, 25000);
     flake_claim_request (w.f, T0, &own, &grant, &err);
     flake_stop (w.f, T0 + SECOND);
-    ok (w.backs == 1 && w.end_ms < 11002, "rank 0 returns unused time even if it has granted numbers of ranks");
+    ok (w.returns == 1 && w.end_ms < 11002, "rank 0 returns unused time even if it has granted numbers of ranks");
     flake_destroy (w.f);
 }
 
@@ -492,7 +491,7 @@ static void test_waiting (void)
         "when the places of snos are used, other kinds of ids still have some");
     flake_tick (w.f, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[11].errnum == EHOSTUNREACH && w.req[13].errnum == EHOSTUNREACH,
-        "requests that wait for a sublease are answered at their deadline");
+        "requests that wait for time are answered at their deadline");
     destroy (&w, T0 + 5 * SECOND);
 
     create (&w, 3, 65536);
@@ -506,12 +505,12 @@ static void test_waiting (void)
     destroy (&w, T0 + 5 * SECOND);
 
     create (&w, 3, 65536);
-    lend (&w, T0, 9990, 25000);
+    grant_time (&w, T0, 9990, 25000);
     for (size_t i = 1; i < 9; i++)
         put (&w, i, 1, 65536);
     flake_tick (w.f, T0 + 5 * SECOND);
     ok (w.req[1].answers == 0 && w.req[8].answers == 0,
-        "a request that waits for its turn may wait longer than one that waits for a sublease");
+        "a request that waits for its turn may wait longer than one that waits for time");
     flake_tick (w.f, T0 + 30 * SECOND);
     ok (w.req[1].errnum == EAGAIN && w.req[8].errnum == EAGAIN && strstr (w.req[8].text, "try again"),
         "a request whose turn does not come fails with EAGAIN");
@@ -647,13 +646,12 @@ static void test_series (void)
     struct series uid = { .uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = 7 } }) };
 
     ok (usable (&sno, second + 1000, second + 11000, 4000) == 4000,
-        "of a sublease of 10 ms only the whole unit of 4 ms is used for snos");
+        "of granted 10 ms only the whole unit of 4 ms is used for snos");
     ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000,
-        "a sublease that begins and ends with units is used completely for snos");
-    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0,
-        "a sublease without a whole unit is not used for snos");
+        "time that begins and ends with units is used completely for snos");
+    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0, "time without a whole unit is not used for snos");
     ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024,
-        "of a sublease of 3 ms only the whole steps of 1.024 ms are used for uids");
+        "of granted 3 ms only the whole steps of 1.024 ms are used for uids");
     ok (usable (&uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024,
         "the shorter last step of a second is used for uids");
     sno_gen_destroy (sno.sno);
@@ -695,7 +693,7 @@ static void test_registry (void)
 static bool make_all_kinds (struct world *w, int *granted)
 {
     const struct claim claim = { 7, 4, "you@there" };
-    struct grant grant;
+    struct naming_grant grant;
     idt_error_t err;
 
     create_named (w, 0, 10, 9);
@@ -703,7 +701,7 @@ static bool make_all_kinds (struct world *w, int *granted)
         return false;
     for (size_t i = 0; i < SERIES_KINDS; i++)
         ask (w, T0, i + 1, (enum series_kind)i, 2);
-    lend (w, T0, 9990, 25000);
+    grant_time (w, T0, 9990, 25000);
     answer_claim (w, T0, 9, 9990, 25000);
     tick_all (w, T0);
     errno = 0;

@@ -43,7 +43,7 @@ static const char usage[] =
     "      --drift=PPM         largest drift of brokers' clocks (50)\n"
     "      --one-host=CORES    brokers and one client process share one host (each has its own)\n"
     "      --processes=N       ... in N processes, as idtree start --per-process (one each)\n"
-    "      --share=HOW         ranks without a generator borrow: off, auto, 16, 32 ... 512 (off)\n"
+    "      --share=HOW         ranks without a generator hold parts: off, auto, 16, 32 ... 1008 (off)\n"
     "      --seed=N            of the random numbers (1)\n"
     "      --check             also check that no id is made twice\n"
     "  -h, --help              print this\n"
@@ -145,8 +145,8 @@ static uint32_t share (const char *s)
         return NODE_SHARE_OFF;
     if (strcmp (s, "auto") == 0)
         return NODE_SHARE_AUTO;
-    if (parse_number (s, AREA_MIN_SIZE, AREA_MAX_SIZE, &n) < 0 || (n & (n - 1)) != 0)
-        bad ("share", s, "off, auto, or 16, 32 ... 512");
+    if (parse_number (s, BOX_MIN_SIZE, BOX_MAX_PART, &n) < 0 || !box_is_part_size (n))
+        bad ("share", s, "off, auto, or a multiple of 16 from 16 to 1008");
     return (uint32_t)n;
 }
 

@@ -247,7 +247,6 @@ static struct scale_message *copy_message (struct scale *s, const struct scale_m
         m->run = memcpy (m->small, msg->run, msg->nruns * sizeof (msg->run[0]));
     if (m->type == MSG_LEASE) {
         m->req.want = sim_copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
-        m->req.back = sim_copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
     }
     if (m->type == MSG_GRANTS)
         m->answer.grant = sim_copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
@@ -260,7 +259,6 @@ void scale_link_free (struct scale *s, struct scale_message *m)
         free (m->run);
     if (m->type == MSG_LEASE) {
         free ((void *)m->req.want);
-        free ((void *)m->req.back);
     }
     if (m->type == MSG_GRANTS)
         free ((void *)m->answer.grant);
@@ -275,11 +273,9 @@ static uint64_t bytes_of (const struct scale_message *m)
     uint64_t wants = 0;
 
     if (m->type == MSG_LEASE)
-        wants = m->req.nwant + m->req.nback;
+        wants = m->req.nwant;
     else if (m->type == MSG_GRANTS)
         wants = m->answer.ngrant;
-    else if (m->type == MSG_WANT || m->type == MSG_SHARE)
-        wants = 1;
     return FRAME + m->nruns * RUN + wants * WANT;
 }
 
@@ -288,7 +284,7 @@ bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
     return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
 }
 
-/* Return the processor time that a message needs. The content of messages for leases and subleases takes the same time
+/* Return the processor time that a message needs. The content of messages for leases takes the same time
  * on each kind of link. Inside a process, start_us includes the hello.
  */
 double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us)
@@ -302,12 +298,9 @@ double message_cost_us (const struct scale *s, const struct scale_message *m, do
     case MSG_PONG:
         return (inside ? s->inside.heartbeat_us : c->heartbeat_us) / 2; /* the other half is for the response */
     case MSG_LEASE:
-        return lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+        return lease_us + (double)m->req.nwant * c->want_us;
     case MSG_GRANTS:
         return lease_us + (double)m->answer.ngrant * c->want_us;
-    case MSG_WANT:
-    case MSG_SHARE:
-        return lease_us + c->want_us;
     case MSG_REPORT:
         return inside ? s->inside.report_us : c->report_us;
     case MSG_HELLO:

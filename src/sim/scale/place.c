@@ -17,7 +17,7 @@
 #define LAST_RETRY_MS 500.
 #define HELLO_MS 400. /* timeout of the answer to a hello */
 #define PROBE_MS 1000.
-#define SHARE_KEEP 512 /* fluid.share-keep */
+#define SHARE_KEEP 128 /* fluid.share-keep */
 #define PATIENCE 4     /* a new broker tries its parent this often before other ancestors */
 
 static uint64_t jittered_ns (struct scale *s, double ms)
@@ -173,7 +173,7 @@ void rank_start (struct scale *s, const struct scale_event *e)
     r->life++;
     r->node = make_node (r);
     r->tick_ns = UINT64_MAX;
-    r->has_joined = r->activated = r->waits = r->wants_share = false;
+    r->has_joined = r->activated = r->waits = false;
     if (number == 0)
         start_root (r);
     else if (e->with.n > 0)
@@ -277,10 +277,7 @@ static void part (struct scale_rank *r)
         if (tags[i] != 0)
             node_forward_failed (r->node, rank_boot_us (r), tags[i], EHOSTUNREACH);
     while (r->tags.count > 0)
-        node_lease_failed (r->node, rank_boot_us (r), r->tags.tag[--r->tags.count]);
-    if (r->wants_share)
-        node_share_failed (r->node, rank_boot_us (r), EHOSTUNREACH);
-    r->wants_share = false;
+        node_lease_failed (r->node, rank_boot_us (r), r->tags.tag[--r->tags.count], EHOSTUNREACH);
     node_parent (r->node, rank_boot_us (r), false);
 }
 

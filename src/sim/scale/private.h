@@ -93,13 +93,11 @@ enum message_type {
     MSG_CANCEL,
     MSG_LEASE,
     MSG_REPORT,
-    MSG_WANT,
     MSG_PING,
     MSG_HELLO, /* types up to this one are sent to a parent */
     MSG_IDS,
     MSG_ERROR,
     MSG_GRANTS,
-    MSG_SHARE,
     MSG_PONG,
     MSG_JOINED,
     NMESSAGES,
@@ -111,8 +109,7 @@ struct scale_message {
     uint32_t from, to;
     uint32_t link;
     uint32_t tag;
-    uint32_t count; /* number of ids; in MSG_ERROR an errno; in MSG_SHARE retry_ms */
-    bool has_share;
+    uint32_t count; /* number of ids; in MSG_ERROR an errno; in MSG_GRANTS an errno, or 0 */
     size_t nruns;
     struct id_run *run; /* points to 'small', or is allocated */
     struct id_run small[2];
@@ -122,8 +119,6 @@ struct scale_message {
         struct lease_answer answer;
         struct idt_clock_sample sample;
         struct report report;
-        struct share_want want;
-        struct share share;
     };
 };
 
@@ -178,7 +173,6 @@ struct scale_rank {
     bool activated;    /* it was active at some time */
     bool has_joined;   /* it was connected at some time */
     bool waits;        /* it waits for its parent in the same process, or for all processes */
-    bool wants_share;  /* a request for a sublease is under way */
 };
 
 /* A process that hosts many ranks, all in one thread. */

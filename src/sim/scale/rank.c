@@ -14,12 +14,13 @@
 
 static void check_ranges (struct scale_rank *r)
 {
-    const struct lessee *h = node_lessee (r->node);
+    const struct held *h = node_held (r->node);
 
     if (!r->s->check || !node_owns_generator (r->node))
         return;
-    for (unsigned i = 0; i < h->nranges; i++)
-        sim_check_hold (r->s->check, h->generator, rank_life (r), h->range[i].lo_ms, h->range[i].hi_ms);
+    for (unsigned i = 0; i < h->count; i++)
+        sim_check_hold (r->s->check, rank_number (r), rank_life (r), h->lease[i].box.range.lo_ms,
+                        h->lease[i].box.range.hi_ms);
 }
 
 static void note_active (struct scale_rank *r)
@@ -227,6 +228,8 @@ static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req
 
     if (r->place == PLACE_UP && tag != 0)
         note_tag (&r->tags, tag);
+    if (req->is_part && r->s->check) /* it promises not to use anything behind 'end_ms', whether it arrives or not */
+        sim_check_return (r->s->check, rank_life (r), req->want[0].end_ms, req->want[0].kept);
     return send_up (r, (struct scale_message){ .type = MSG_LEASE, .tag = tag, .req = *req });
 }
 
@@ -246,18 +249,6 @@ static void report_up_op (void *arg, const struct report *report)
     (void)send_up (arg, (struct scale_message){ .type = MSG_REPORT, .report = *report });
 }
 
-/* Send a request for a sublease. It promises not to use anything behind 'end_ms', whether it arrives or not. */
-static int share_up_op (void *arg, const struct share_want *want)
-{
-    struct scale_rank *r = arg;
-
-    if (r->s->check)
-        sim_check_return (r->s->check, rank_life (r), want->end_ms);
-    if (r->place == PLACE_UP)
-        r->wants_share = r->wants_share || want->size > 0;
-    return send_up (r, (struct scale_message){ .type = MSG_WANT, .want = *want });
-}
-
 static void log_op (void *arg, int level, const char *text)
 {
 }
@@ -271,7 +262,6 @@ const struct node_ops rank_ops = {
     .lease_reply = lease_reply_op,
     .report_up = report_up_op,
     .log = log_op,
-    .share_up = share_up_op,
 };
 
 /* --- rank 0's authority ------------------------------------------------------------------------------------------ */
@@ -333,10 +323,17 @@ static void root_lease (struct scale_rank *r, const struct scale_message *m)
 
 static void on_lease (struct scale_rank *r, const struct scale_message *m)
 {
-    if (rank_number (r) == 0)
+    if (rank_number (r) == 0 && !m->req.is_part) {
         root_lease (r, m);
-    else
-        node_lease_request (r->node, rank_boot_us (r), child_ask (r, m), &m->req);
+        return;
+    }
+    struct scale_ask *a = child_ask (r, m);
+    if (node_lease_request (r->node, rank_boot_us (r), a, &m->req) == 0)
+        return;
+    if (a->tag != 0)
+        scale_link_send (r, &(struct scale_message){
+                                .type = MSG_GRANTS, .to = m->from, .tag = m->tag, .count = (uint32_t)errno });
+    ask_free (r->s, a);
 }
 
 static void on_ping (struct scale_rank *r, const struct scale_message *m)
@@ -367,6 +364,15 @@ static void on_answer (struct scale_rank *r, const struct scale_message *m)
         node_forward_failed (r->node, rank_boot_us (r), m->tag, (int)m->count);
 }
 
+/* A part is not checked when it is granted, but when it is received. The ids that are made of it are checked, too. */
+static void check_part (struct scale_rank *r, uint32_t from)
+{
+    const struct held *h = node_held (r->node);
+
+    for (unsigned i = 0; r->s->check && i < h->count; i++)
+        sim_check_part (r->s->check, rank_life (r), from, &h->lease[i].box);
+}
+
 static void on_grants (struct scale_rank *r, const struct scale_message *m)
 {
     struct tags *t = &r->tags;
@@ -376,38 +382,13 @@ static void on_grants (struct scale_rank *r, const struct scale_message *m)
         i++;
     if (i < t->count)
         memmove (&t->tag[i], &t->tag[i + 1], (--t->count - i) * sizeof (t->tag[0]));
-    node_lease_answered (r->node, rank_boot_us (r), m->tag, &m->answer);
-}
-
-/* A child requests a sublease. The sublease is not checked when it is granted; the ids that are made under it are. */
-static void on_want (struct scale_rank *r, const struct scale_message *m)
-{
-    struct scale_message answer = { .type = MSG_SHARE, .to = m->from };
-    uint64_t retry_ms = 0;
-    int n = node_share (r->node, rank_boot_us (r), &m->want, &answer.share, &retry_ms);
-
-    answer.has_share = n == 1;
-    answer.count = (uint32_t)retry_ms;
-    if (m->want.size > 0)
-        scale_link_send (r, &answer);
-}
-
-static void note_area (struct scale_rank *r, uint32_t from)
-{
-    const struct borrower *b = node_borrower (r->node);
-
-    if (r->s->check && b->nareas > 0)
-        sim_check_borrow (r->s->check, rank_life (r), from, &b->area[b->nareas - 1]);
-}
-
-static void on_share (struct scale_rank *r, const struct scale_message *m)
-{
-    uint64_t borrowed = node_stats (r->node)->borrowed;
-
-    r->wants_share = false;
-    node_share_answered (r->node, rank_boot_us (r), m->has_share ? &m->share : NULL, m->count);
-    if (node_stats (r->node)->borrowed > borrowed)
-        note_area (r, rank_life (&r->s->rank[m->from]));
+    uint64_t parts = node_stats (r->node)->parts_received;
+    if (m->count != 0)
+        node_lease_failed (r->node, rank_boot_us (r), m->tag, (int)m->count);
+    else
+        node_lease_answered (r->node, rank_boot_us (r), m->tag, &m->answer);
+    if (node_stats (r->node)->parts_received > parts)
+        check_part (r, rank_life (&r->s->rank[m->from]));
 }
 
 static bool arrives (const struct scale *s, const struct scale_rank *r, const struct scale_message *m)
@@ -431,12 +412,6 @@ static void take (struct scale_rank *r, const struct scale_message *m)
         break;
     case MSG_REPORT:
         node_report (r->node, rank_boot_us (r), &m->report);
-        break;
-    case MSG_WANT:
-        on_want (r, m);
-        break;
-    case MSG_SHARE:
-        on_share (r, m);
         break;
     case MSG_PING:
         on_ping (r, m);

@@ -29,10 +29,10 @@ static void report_run (const struct scale *s, FILE *out)
         "{\"scale\":\"run\",\"size\":%u,\"topology\":\"%s\",\"levels\":%u,\"generators\":%u,\"rate\":%g,\"count\":%u,"
         "\"burst\":%u,\"seed\":%" PRIu64 ",\"seconds\":%.1f,\"asked\":%" PRIu64 ",\"answered\":%" PRIu64
         ",\"failed\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"ids\":%" PRIu64 ",\"events\":%" PRIu64
-        ",\"forwards_under_way\":%u,\"share\":%u,\"borrowing\":%" PRIu64 "}\n",
+        ",\"forwards_under_way\":%u,\"share\":%u,\"sharing\":%" PRIu64 "}\n",
         (unsigned)c->size, c->topology, (unsigned)s->nlevels, (unsigned)s->owners, c->load.rate,
         (unsigned)c->load.count, (unsigned)c->load.burst, c->seed, seconds (s), r->asked, r->answered, r->failed,
-        r->dropped, r->ids, r->events, (unsigned)r->most_under_way, (unsigned)c->share, r->borrowing);
+        r->dropped, r->ids, r->events, (unsigned)r->most_under_way, (unsigned)c->share, r->sharing);
 }
 
 static void report_start (struct scale *s, FILE *out)
@@ -66,9 +66,8 @@ static void report_links (const struct scale *s, FILE *out)
 {
     static const char *const names[NMESSAGES] = {
         [MSG_BLOCK] = "blocks",  [MSG_CANCEL] = "cancels", [MSG_LEASE] = "leases",  [MSG_REPORT] = "reports",
-        [MSG_WANT] = "wants",    [MSG_SHARE] = "shares",   [MSG_PING] = "pings",    [MSG_HELLO] = "hellos",
-        [MSG_IDS] = "ids",       [MSG_ERROR] = "errors",   [MSG_GRANTS] = "grants", [MSG_PONG] = "pongs",
-        [MSG_JOINED] = "joined",
+        [MSG_PING] = "pings",    [MSG_HELLO] = "hellos",   [MSG_IDS] = "ids",       [MSG_ERROR] = "errors",
+        [MSG_GRANTS] = "grants", [MSG_PONG] = "pongs",     [MSG_JOINED] = "joined",
     };
 
     for (uint32_t l = 1; l < s->nlevels; l++) {

@@ -131,7 +131,7 @@ struct scale_result {
     uint64_t root_leases;    /* lease messages that rank 0 received during the cold start */
     uint64_t beats;          /* heartbeats of children during the measurement */
     uint64_t forwards;       /* requests to parents during the measurement */
-    uint64_t borrowing;      /* ranks that hold a sublease at the end of the measurement */
+    uint64_t sharing;        /* ranks that hold a part at the end of the measurement */
     uint64_t inside;         /* messages inside processes during the measurement */
     uint64_t outside;        /* messages between processes during the measurement */
     uint64_t joined_ns;      /* when all ranks had joined; 0: never */

@@ -234,25 +234,24 @@ static void test_shares (void)
     struct scale_config c = make_config (120, "kary:4", 10);
 
     c.load = (struct scale_load){ .rate = 40, .count = 3, .period_ms = 500, .askers = ASKERS_IDLE };
-    c.warm_up_ms = 20000; /* borrowers grant further subleases, which takes some time */
+    c.warm_up_ms = 20000; /* ranks that hold parts grant parts of them, which takes some time */
     struct scale_result off = play (&c, NULL);
-    ok (off.borrowing == 0 && off.forwards > 1000, "without subleases idle ranks forward their requests, %d times",
+    ok (off.sharing == 0 && off.forwards > 1000, "without parts idle ranks forward their requests, %d times",
         (int)off.forwards);
     c.share = 1; /* NODE_SHARE_AUTO */
-    plays (&c, "idle ranks borrow");
+    plays (&c, "idle ranks hold parts");
     struct scale_result r = play (&c, NULL);
-    ok (r.borrowing > 50, "with subleases %d of 110 ranks borrow", (int)r.borrowing);
+    ok (r.sharing > 50, "with fluid.share=auto %d of 110 ranks hold parts", (int)r.sharing);
     ok (r.forwards * 4 < off.forwards && r.p50_ns < off.p50_ns,
-        "with subleases only %d requests are forwarded, and clients wait less", (int)r.forwards);
+        "with parts only %d requests are forwarded, and clients wait less", (int)r.forwards);
     c.fault = (struct scale_fault){ true, 2, 1000 };
     r = play (&c, NULL);
-    ok (is_sound (&r), "in an instance with subleases a lender is lost and restarted %s", r.violation);
+    ok (is_sound (&r), "in an instance with parts a granter is lost and restarted %s", r.violation);
     c.share = 64;
     c.load.rate = 1;
     c.fault.kill = false;
     r = play (&c, NULL);
-    ok (is_sound (&r) && r.borrowing > 80, "with a fixed size of subleases %d ranks borrow, whatever they need",
-        (int)r.borrowing);
+    ok (is_sound (&r) && r.sharing > 80, "with a fixed size %d ranks hold parts, whatever they need", (int)r.sharing);
 }
 
 static void refuses (const struct scale_config *c, const char *why)

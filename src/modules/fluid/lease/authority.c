@@ -19,14 +19,19 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/clock.h"
 #include "modules/fluid/lease/authority.h"
+#include "modules/fluid/lease/grants.h"
 
 #define NEVER UINT64_MAX
-#define FIRST_RETRY_US 100000 /* pause after a failed store; doubles, up to a twelfth of a lease */
+#define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1) /* end of time: no box and no horizon is above it */
+#define FIRST_RETRY_US 100000                      /* pause after a failed store; doubles, up to a twelfth of a lease */
 
-/* The last result of storing the horizon. */
-struct storing {
-    enum authority_store state;
-    uint64_t retry_us; /* do not try again before this time */
+/* The durable horizon. No box ends after it. */
+struct horizon {
+    uint64_t stored_ms;
+    uint64_t reach_ms; /* how far ahead of now it is stored */
+    bool storing;
+    enum authority_store state; /* the last result of storing it */
+    uint64_t retry_us;          /* do not try again before this time */
     uint64_t backoff_us;
     uint64_t since_us; /* begin of the last store */
     uint64_t slow_us;  /* when the store under way counts as slow; NEVER: no store is under way, or it counts already */
@@ -46,14 +51,15 @@ struct authority {
     struct clock clock;
     uint64_t begin_us; /* begin of the instance's time here: nothing is granted before */
     struct wall wall;
-    struct lease_table *table;
-    struct storing storing;
+    struct grants grants; /* whole generators, out of all time from the floor to the horizon */
+    struct horizon horizon;
     struct ahead ahead;
     struct watermark *watermark;
     struct foreign_lease foreign;
-    bool goes_on; /* this authority continues with the table of a handover */
+    bool goes_on;           /* this authority continues with the table of a handover */
+    bool fenced_by_foreign; /* grant nothing: a broker holds a lease that was granted from another statedir */
     bool closed;
-    struct lease_grant *grant; /* of the last answer */
+    struct grant *grant; /* of the last answer */
     uint64_t deadline_us;
     uint64_t nstored;
     bool told_size;     /* a wrong size was logged */
@@ -91,15 +97,15 @@ static uint64_t raise_watermark (struct authority *a, uint64_t now_us)
     struct report all = { .low_ms = UINT64_MAX };
 
     a->ops->positions (a->arg, now_us, &all);
-    uint64_t ms = watermark_raise (a->watermark, now_ms (a, now_us), a->table->stored_ms, &all);
+    uint64_t ms = watermark_raise (a->watermark, now_ms (a, now_us), a->horizon.stored_ms, &all);
 
-    lease_raise (a->table, ms); /* rule W_LO: no range below it */
+    grants_raise (&a->grants, ms); /* rule BEGIN_ABOVE_TOLD: no box below it */
     return ms;
 }
 
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms)
 {
-    if (a->closed || a->table->fenced_by_foreign)
+    if (a->closed || a->fenced_by_foreign)
         return false;
     *ms = raise_watermark (a, now_us);
     return true;
@@ -109,13 +115,13 @@ bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms)
 
 static void watch_store (struct authority *a, uint64_t now_us)
 {
-    if (now_us < a->storing.slow_us) {
-        wake (a, a->storing.slow_us);
+    if (now_us < a->horizon.slow_us) {
+        wake (a, a->horizon.slow_us);
         return;
     }
-    a->storing.slow_us = NEVER;
-    if (a->storing.state == AUTHORITY_STORE_GOOD) {
-        a->storing.state = AUTHORITY_STORE_SLOW;
+    a->horizon.slow_us = NEVER;
+    if (a->horizon.state == AUTHORITY_STORE_GOOD) {
+        a->horizon.state = AUTHORITY_STORE_SLOW;
         say (a, LOG_WARNING, "the disk is slow: the horizon is not stored yet, and leases end where the last one is");
     }
 }
@@ -137,15 +143,26 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     struct lease_record record = { .horizon_ms = horizon_ms };
 
-    if (!a->table->fenced_by_foreign)
+    if (!a->fenced_by_foreign)
         raise_watermark (a, now_us);
     watermark_record (a->watermark, now_ms (a, now_us), &record);
     record.ahead_ms = owed_ms (a, now_us, horizon_ms);
     a->stats.stores++;
-    a->storing.since_us = now_us;
-    a->storing.slow_us = now_us + a->config.lease_ms * 1000 / 4;
-    wake (a, a->storing.slow_us);
+    a->horizon.since_us = now_us;
+    a->horizon.slow_us = now_us + a->config.lease_ms * 1000 / 4;
+    wake (a, a->horizon.slow_us);
     a->ops->store (a->arg, &record);
+}
+
+/* The time at which a higher horizon must be stored; NEVER: not before the store under way has ended, or not at all. */
+static uint64_t next_store_ms (const struct authority *a)
+{
+    const struct horizon *h = &a->horizon;
+    uint64_t ahead_ms = h->reach_ms - h->reach_ms / 4;
+
+    if (h->storing || a->closed || h->stored_ms >= END_MS)
+        return NEVER;
+    return h->stored_ms >= ahead_ms ? h->stored_ms - ahead_ms + 1 : 0;
 }
 
 /* Store a higher horizon if needed. Requests a tick for the time of the next store, which is before the horizon is
@@ -153,37 +170,39 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
  */
 static void horizon_store_horizon (struct authority *a, uint64_t now_us)
 {
-    uint64_t horizon_ms;
+    struct horizon *h = &a->horizon;
 
     watch_store (a, now_us);
-    if (now_us < a->storing.retry_us) {
-        wake (a, a->storing.retry_us);
+    if (now_us < a->horizon.retry_us) {
+        wake (a, a->horizon.retry_us);
         return;
     }
-    a->table->reach_ms = clock_debt_reach (&a->ahead, now_us);
-    if (a->clock.known && lease_must_store (a->table, now_ms (a, now_us), &horizon_ms))
-        store (a, now_us, horizon_ms);
-    uint64_t next_ms = lease_next_store (a->table);
-    if (a->clock.known && next_ms <= FLUID_TIMESTAMP_MAX + 1)
-        wake (a, clock_when (&a->clock, now_us, next_ms * 1000));
+    h->reach_ms = clock_debt_reach (&a->ahead, now_us);
+    if (!a->clock.known)
+        return;
+    if (now_ms (a, now_us) >= next_store_ms (a)) {
+        h->storing = true;
+        store (a, now_us, min_u64 (now_ms (a, now_us) + h->reach_ms, END_MS));
+    }
+    if (next_store_ms (a) <= END_MS)
+        wake (a, clock_when (&a->clock, now_us, next_store_ms (a) * 1000));
 }
 
 void authority_stored (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
-    if (a->storing.state != AUTHORITY_STORE_GOOD)
+    if (a->horizon.state != AUTHORITY_STORE_GOOD)
         say (a, LOG_NOTICE, "the horizon is stored again: leases are granted as before");
-    metrics_time (&a->stats.commits, now_us - a->storing.since_us);
-    a->storing = (struct storing){ .slow_us = NEVER };
+    metrics_time (&a->stats.commits, now_us - a->horizon.since_us);
+    a->horizon = (struct horizon){ .stored_ms = max_u64 (a->horizon.stored_ms, horizon_ms), .slow_us = NEVER };
     a->nstored++;
-    lease_stored (a->table, horizon_ms);
     authority_tick (a, now_us);
 }
 
 void authority_store_failed (struct authority *a, uint64_t now_us)
 {
-    struct storing *s = &a->storing;
+    struct horizon *s = &a->horizon;
 
-    lease_store_failed (a->table);
+    s->storing = false;
     a->stats.store_failures++;
     s->state = AUTHORITY_STORE_FAILING;
     s->slow_us = NEVER;
@@ -196,34 +215,66 @@ void authority_store_failed (struct authority *a, uint64_t now_us)
 /* --- leases ------------------------------------------------------------------------------------- */
 
 /* Rule LANE_SIZE: lanes belong to one rank only if all ranks agree on the size, and each is below it. */
-static bool is_of_here (struct authority *a, const struct lease_want *want)
+static bool is_of_here (struct authority *a, const struct want *want)
 {
     uint32_t size = a->config.size;
 
-    if ((want->size == 0 || want->size == size) && (size == 0 || want->generator < size))
+    if ((want->ranks == 0 || want->ranks == size) && (size == 0 || want->rank < size))
         return true;
     if (!a->told_size)
         say (a, LOG_ERR, "rank %u has another size of the instance than rank 0, or is not below it: it gets no lease",
-             (unsigned)want->generator);
+             (unsigned)want->rank);
     a->told_size = true;
     return false;
 }
 
-/* The only function that grants ranges. */
-static bool give (struct authority *a, uint64_t now_us, const struct lease_want *want, struct lease_grant *grant)
+/* Whether a want names a lease that this root did not grant (rule HIGHEST_HORIZON): brokers hold leases of another
+ * statedir.
+ */
+static bool is_foreign (const struct authority *a, const struct want *want)
 {
-    uint64_t ms = now_ms (a, now_us);
+    return want->end_ms > a->horizon.stored_ms;
+}
 
-    if (!is_of_here (a, want) || !lease_grant (a->table, ms, want, grant))
+/* The only function that grants. What rank 0 has to grant of a generator is all time up to the horizon (rule
+ * HORIZON_FIRST); the floor of 'grants' is its begin.
+ */
+static bool give (struct authority *a, uint64_t now_us, const struct want *want, struct grant *grant)
+{
+    const struct box whole = { want->rank, UINT64_MAX, { 0, a->horizon.stored_ms } };
+    const struct grants_stock stock = { .whole = &whole, .until_us = NEVER };
+    uint64_t ms = now_ms (a, now_us);
+    struct grant boxes[GRANTS_EACH];
+
+    if (a->fenced_by_foreign || !is_of_here (a, want)
+        || grants_answer (&a->grants, now_us, ms, &stock, want, boxes) == 0)
         return false;
+    *grant = boxes[0];
     watermark_given (a->watermark, ms, grant);
     return true;
 }
 
-static void take_back (struct authority *a, uint64_t now_us, const struct lease_back *back)
+static void take_back (struct authority *a, uint64_t now_us, const struct want *want)
 {
-    lease_give_back (a->table, back);
-    watermark_back (a->watermark, now_ms (a, now_us), back);
+    const struct grants_stock none = { .whole = NULL };
+    uint64_t ms = now_ms (a, now_us);
+    struct grant boxes[GRANTS_EACH];
+
+    grants_answer (&a->grants, now_us, ms, &none, want, boxes);
+    watermark_back (a->watermark, ms, want);
+}
+
+/* Process a want. Returns whether '*grant' contains the answer. */
+static bool process (struct authority *a, uint64_t now_us, const struct want *want, struct grant *grant)
+{
+    if (want->rank >= a->config.max_generators)
+        return false;
+    if (want->size == 0) {
+        take_back (a, now_us, want);
+        return false;
+    }
+    a->fenced_by_foreign = a->fenced_by_foreign || is_foreign (a, want);
+    return give (a, now_us, want, grant);
 }
 
 /* Keep the foreign lease or epoch for the status, as a hint for the administrator. */
@@ -232,28 +283,26 @@ static void note_foreign_lease (struct authority *a, const struct lease_request 
     a->foreign.has_epoch = req->has_epoch && req->epoch_ms != a->config.epoch_ms;
     a->foreign.epoch_ms = req->epoch_ms;
     for (size_t i = 0; i < req->nwant; i++)
-        a->foreign.hi_ms = max_u64 (a->foreign.hi_ms, req->want[i].have_hi_ms);
+        a->foreign.hi_ms = max_u64 (a->foreign.hi_ms, req->want[i].end_ms);
 }
 
 /* Serve a lease request. The horizon is raised first if needed, because it limits what can be granted. Returns how many
- * ranges are in 'a->grant'.
+ * boxes are in 'a->grant'.
  */
 static size_t serve (struct authority *a, uint64_t now_us, const struct lease_request *req)
 {
-    bool fenced = a->table->fenced_by_foreign;
+    bool fenced = a->fenced_by_foreign;
     size_t n = 0;
 
     if (req->has_epoch && req->epoch_ms != a->config.epoch_ms)
-        a->table->fenced_by_foreign = true;
-    for (size_t i = 0; i < req->nback; i++)
-        take_back (a, now_us, &req->back[i]);
+        a->fenced_by_foreign = true;
     if (req->nwant > 0)
         horizon_store_horizon (a, now_us);
     free (a->grant);
     a->grant = calloc (req->nwant + 1, sizeof (*a->grant));
     for (size_t i = 0; a->grant && i < req->nwant; i++)
-        n += give (a, now_us, &req->want[i], &a->grant[n]);
-    if (!fenced && a->table->fenced_by_foreign)
+        n += process (a, now_us, &req->want[i], &a->grant[n]);
+    if (!fenced && a->fenced_by_foreign)
         note_foreign_lease (a, req);
     return n;
 }
@@ -277,7 +326,7 @@ void authority_answer (struct authority *a, uint64_t now_us, const struct lease_
 
 const char *authority_excuse (const struct authority *a)
 {
-    if (a->table->fenced_by_foreign)
+    if (a->fenced_by_foreign)
         return "rank 0 grants no leases: brokers hold leases of another statedir; start it with the right one";
     return "rank 0 waits until its horizon can be stored; see its log";
 }
@@ -372,13 +421,16 @@ struct authority_handover {
     struct clock clock;
     struct ahead ahead;
     struct lease_record stored;
-    /* followed by lease_save () */
+    uint64_t floor_ms; /* of 'grants' */
+    /* followed by the table of 'grants' */
 };
 
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size)
 {
-    bool good = stored && !a->table->fenced_by_foreign;
-    struct authority_handover *p = good ? calloc (1, sizeof (*p) + lease_save_size (a->table)) : NULL;
+    size_t table_size;
+    const void *table = grants_table (&a->grants, &table_size);
+    bool good = stored && !a->fenced_by_foreign;
+    struct authority_handover *p = good ? calloc (1, sizeof (*p) + table_size) : NULL;
 
     *size = 0;
     if (!p)
@@ -386,8 +438,10 @@ void *authority_leave (const struct authority *a, const struct lease_record *sto
     *p = (struct authority_handover){
         .size = sizeof (*p), .config = a->config, .clock = a->clock, .ahead = a->ahead, .stored = *stored
     };
-    lease_save (a->table, p + 1);
-    *size = sizeof (*p) + lease_save_size (a->table);
+    p->floor_ms = a->grants.floor_ms;
+    if (table_size > 0)
+        memcpy (p + 1, table, table_size);
+    *size = sizeof (*p) + table_size;
     return p;
 }
 
@@ -412,9 +466,9 @@ static bool go_on (struct authority *a, uint64_t now_us, const struct authority_
 
     if (start->past_size < sizeof (*p) || p->size != sizeof (*p) || !p->clock.known
         || !same_config (&p->config, &a->config) || !same_record (&p->stored, start->stored)
-        || lease_load (a->table, p + 1, start->past_size - sizeof (*p)) < 0)
+        || !grants_restore (&a->grants, p->floor_ms, p + 1, start->past_size - sizeof (*p)))
         return false;
-    lease_raise (a->table, start->stored->watermark_ms);
+    grants_raise (&a->grants, start->stored->watermark_ms);
     a->clock = p->clock;
     clock_lost_time (&a->clock, now_us, start->off_us);
     clock_step (&a->clock, now_us, start->stored->watermark_ms * 1000);
@@ -425,7 +479,7 @@ static bool go_on (struct authority *a, uint64_t now_us, const struct authority_
 bool authority_reopen (struct authority *a, uint32_t generator, uint64_t end_ms)
 {
     if (a->goes_on)
-        lease_reopen (a->table, generator, end_ms);
+        grants_reopen (&a->grants, generator, end_ms);
     return a->goes_on;
 }
 
@@ -464,8 +518,9 @@ static int begin (struct authority *a, uint64_t now_us, const struct authority_s
 {
     int64_t wall_inst_us = start->wall_us - a->config.epoch_ms * 1000;
 
-    if (!(a->table = lease_table_create (a->config.max_generators, a->config.lease_ms, start->stored->horizon_ms)))
+    if (grants_init (&a->grants, a->config.lease_ms, a->config.max_generators) < 0)
         return -1;
+    a->grants.floor_ms = start->stored->horizon_ms; /* rule START_AT_HORIZON */
     a->goes_on = go_on (a, now_us, start);
     if (!a->goes_on)
         clock_start (&a->clock, now_us, start_us (wall_inst_us, start->stored->horizon_ms));
@@ -490,8 +545,9 @@ struct authority *authority_create (const struct authority_config *config, const
     if (!a)
         return NULL;
     *a = (struct authority){
-        .config = *config, .ops = ops, .arg = arg, .storing = { .slow_us = NEVER }, .deadline_us = NEVER
+        .config = *config, .ops = ops, .arg = arg, .horizon = { .slow_us = NEVER }, .deadline_us = NEVER
     };
+    a->horizon.stored_ms = start->stored->horizon_ms;
     if (begin (a, now_us, start) < 0) {
         authority_destroy (a);
         return NULL;
@@ -503,7 +559,7 @@ void authority_destroy (struct authority *a)
 {
     if (!a)
         return;
-    free (a->table);
+    grants_fini (&a->grants);
     free (a->watermark);
     free (a->grant);
     free (a);
@@ -518,9 +574,9 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
     a->closed = true;
     a->deadline_us = NEVER;
-    last->horizon_ms = lease_close (a->table);
+    last->horizon_ms = grants_end (&a->grants); /* rules STOP_ABOVE_GRANTED, STOP_NOT_BELOW_BASE */
     watermark_record (a->watermark, ms, last);
-    if (!a->table->fenced_by_foreign && !watermark_any_lessee (a->watermark, ms))
+    if (!a->fenced_by_foreign && !watermark_any_holder (a->watermark, ms))
         last->watermark_ms = last->horizon_ms;
     last->ahead_ms = a->clock.known ? owed_ms (a, now_us, last->horizon_ms) : a->ahead.debt_ms;
 }
@@ -529,15 +585,15 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
 struct authority_news authority_news (const struct authority *a)
 {
-    return (struct authority_news){ a->clock.steps, a->nstored, a->table->fenced_by_foreign, a->jumped_us };
+    return (struct authority_news){ a->clock.steps, a->nstored, a->fenced_by_foreign, a->jumped_us };
 }
 
 void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status)
 {
     *status = (struct authority_status){ .epoch_ms = a->config.epoch_ms,
-                                         .horizon_ms = a->table->stored_ms,
-                                         .store = a->storing.state,
-                                         .fenced_by_foreign = a->table->fenced_by_foreign,
+                                         .horizon_ms = a->horizon.stored_ms,
+                                         .store = a->horizon.state,
+                                         .fenced_by_foreign = a->fenced_by_foreign,
                                          .foreign = a->foreign };
     status->ahead_us = (int64_t)(a->clock.known ? clock_read (&a->clock, now_us) : a->clock.inst_us)
                        - wall_us (a, now_us);

@@ -33,7 +33,7 @@
 
 #include "libmetrics/bounds.h"
 #include "modules/fluid/lease/clock.h"
-#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/box.h"
 #include "modules/fluid/lease/watermark.h"
 
 struct authority;
@@ -80,15 +80,15 @@ struct authority *authority_create (const struct authority_config *config, const
                                     uint64_t now_us, const struct authority_start *start);
 void authority_destroy (struct authority *a);
 
-/* Grant nothing from now on. '*last' is the record for a clean stop. All reachable lessees must have returned their
+/* Grant nothing from now on. '*last' is the record for a clean stop. All reachable holders must have returned their
  * leases before.
  */
 void authority_close (struct authority *a, uint64_t now_us, struct lease_record *last);
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-/* Process the returns in '*req', then its requests. The grants in '*answer' are borrowed until the next call of this
- * function. A request that has neither wants nor returns gets only the epoch and the time.
+/* Process the wants in '*req', in their order. The grants in '*answer' are borrowed until the next call of this
+ * function. A request without wants gets only the epoch and the time.
  */
 void authority_answer (struct authority *a, uint64_t now_us, const struct lease_request *req,
                        struct lease_answer *answer);
@@ -103,8 +103,8 @@ const char *authority_excuse (const struct authority *a);
 
 /* The watermark is the time below which no id will be made any longer in the whole instance. Answers with such ids may
  * still be under way. The watermark is as old as the reports. Each level of the tree adds 0.6 to 1.3 periods, where a
- * period is the smaller of 1.6 s and a twelfth of a lease. While a lessee is silent the watermark does not advance
- * until that lessee can no longer use its ranges (watermark.h). Returns false if the watermark is unknown, because
+ * period is the smaller of 1.6 s and a twelfth of a lease. While a holder is silent the watermark does not advance
+ * until that holder can no longer use its ranges (watermark.h). Returns false if the watermark is unknown, because
  * brokers hold ranges of another root, or the authority is closed.
  */
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms);

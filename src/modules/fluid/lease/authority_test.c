@@ -3,7 +3,7 @@
 
 /* authority_test.c - the authority alone: its disk, its clocks, its stop, and the handover to the next one
  *
- * lease_test.c tests the table of leases, node_test.c the node beside an authority.
+ * grants_test.c tests the table of grants, node_test.c the node beside an authority.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +56,9 @@ static void create_new (struct world *w)
     create (w, &(struct lease_record){ 0 }, NULL, 0);
 }
 
-static struct lease_answer ask (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have_ms)
+static struct lease_answer ask (struct world *w, uint64_t at_us, uint32_t rank, uint64_t number, uint64_t end_ms)
 {
-    struct lease_want want = { .generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have_ms };
+    struct want want = { .rank = rank, .incarnation = CHILD, .number = number, .size = BOX_WHOLE, .end_ms = end_ms };
     struct lease_answer answer;
 
     authority_answer (w->a, at_us, &(struct lease_request){ .want = &want, .nwant = 1 }, &answer);
@@ -110,8 +110,8 @@ static void test_store (void)
     ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2,
         "the status of the authority is good again when the horizon is stored");
     struct lease_answer answer = ask (&w, at, 5, 2, 0);
-    ok (answer.ngrant == 1 && answer.grant[0].hi_ms <= w.record.horizon_ms && answer.has_time && answer.has_epoch
-            && answer.epoch_ms == 100000 && answer.lease_ms == 60000,
+    ok (answer.ngrant == 1 && answer.grant[0].box.range.hi_ms <= w.record.horizon_ms && answer.has_time
+            && answer.has_epoch && answer.epoch_ms == 100000 && answer.lease_ms == 60000,
         "when the horizon is durable the authority grants ranges, with the time, the epoch and the length of a lease");
     const struct authority_stats stats = *authority_stats (w.a);
     ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6,
@@ -148,7 +148,7 @@ static void test_size (void)
 {
     struct authority_config four = config;
     struct authority_start start = { .wall_us = WALL, .stored = &(struct lease_record){ 0 } };
-    struct lease_want want = { .generator = 3, .incarnation = CHILD, .number = 1, .size = 5 };
+    struct want want = { .rank = 3, .incarnation = CHILD, .number = 1, .size = BOX_WHOLE, .ranks = 5 };
     const struct lease_request req = { .want = &want, .nwant = 1 };
     struct lease_answer answer;
     struct world w = { 0 };
@@ -159,21 +159,84 @@ static void test_size (void)
     authority_answer (w.a, T0, &req, &answer);
     ok (answer.ngrant == 0 && w.logs == 1,
         "a rank with lanes for a larger size than the instance's gets no lease, and the log says so");
-    want.size = 3;
+    want.ranks = 3;
     authority_answer (w.a, T0, &req, &answer);
     ok (answer.ngrant == 0 && w.logs == 1,
         "a rank with lanes for a smaller size than the instance's gets no lease, and the log says it only once");
-    want.size = 4;
+    want.ranks = 4;
     authority_answer (w.a, T0, &req, &answer);
     ok (answer.ngrant == 1, "a rank with lanes for the instance's size gets a lease");
-    want.generator = 2;
-    want.size = 0;
+    want.rank = 2;
+    want.ranks = 0;
     authority_answer (w.a, T0, &req, &answer);
     ok (answer.ngrant == 1, "a rank without lanes gets a lease");
-    want.generator = 4;
+    want.rank = 4;
     authority_answer (w.a, T0, &req, &answer);
     ok (answer.ngrant == 0,
         "a rank that is not below the instance's size gets no lease, because its generator may be another rank's lane");
+    authority_destroy (w.a);
+}
+
+/* The grant of generator 5 at 'at_us' is [lo_ms, hi_ms). */
+static bool gives (struct world *w, uint64_t at_us, uint64_t number, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct lease_answer answer = ask (w, at_us, 5, number, 0);
+
+    return answer.ngrant == 1 && answer.grant[0].box.generator == 5 && answer.grant[0].box.granules == UINT64_MAX
+           && answer.grant[0].box.range.lo_ms == lo_ms && answer.grant[0].box.range.hi_ms == hi_ms;
+}
+
+static void test_horizon (void)
+{
+    struct lease_record last;
+    struct world w;
+
+    create_new (&w);
+    authority_tick (w.a, T0 + SECOND);
+    ok (w.stores == 1, "while a store is under way no further store is requested");
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    ok (authority_deadline (w.a) == T0 + 30 * SECOND + MS, "the next store is due half a lease later");
+    authority_tick (w.a, T0 + 30 * SECOND);
+    int stores = w.stores;
+    authority_tick (w.a, T0 + 30 * SECOND + MS);
+    ok (stores == 1 && w.stores == 2 && w.record.horizon_ms == 160001,
+        "the horizon is raised when it is less than one and a half leases away");
+    ok (gives (&w, T0 + 100 * SECOND, 1, w.record.watermark_ms, 130000)
+            && ask (&w, T0 + 100 * SECOND, 10, 1, 0).ngrant == 0,
+        "until a higher horizon is stored, ranges end at the durable horizon");
+    authority_close (w.a, T0 + 100 * SECOND, &last);
+    ok (last.horizon_ms == 130000, "the record of a clean stop is not below the end of a range");
+    authority_destroy (w.a);
+
+    create (&w, &(struct lease_record){ .horizon_ms = 50000 }, NULL, 0);
+    authority_close (w.a, T0, &last);
+    ok (last.horizon_ms == 50000, "a clean stop without grants stores the horizon of the start");
+    authority_destroy (w.a);
+}
+
+static void test_end_of_time (void)
+{
+    const uint64_t end = UINT64_C (1) << 40;
+    struct lease_record last, stored = { .horizon_ms = end - 10000 };
+    struct world w;
+
+    create (&w, &stored, NULL, 0);
+    authority_tick (w.a, T0 + 15 * SECOND);
+    ok (w.stores == 1 && w.record.horizon_ms == end, "no horizon above the end of time is stored");
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    authority_tick (w.a, T0 + 20 * SECOND);
+    ok (w.stores == 1 && authority_deadline (w.a) == UINT64_MAX,
+        "when the horizon is at the end of time, no further store is requested");
+    ok (gives (&w, T0 + 15 * SECOND, 1, end - 10000, end) && ask (&w, T0 + 20 * SECOND, 5, 2, 0).ngrant == 0,
+        "no range above the end of time is granted");
+    authority_close (w.a, T0 + 20 * SECOND, &last);
+    ok (last.horizon_ms == end, "a clean stop stores no horizon above the end of time");
+    authority_destroy (w.a);
+    stored.horizon_ms = end;
+    create (&w, &stored, NULL, 0);
+    authority_tick (w.a, T0 + 100 * SECOND);
+    ok (w.stores == 0 && ask (&w, T0 + 100 * SECOND, 5, 1, 0).ngrant == 0,
+        "a root that starts at the end of time grants nothing and stores nothing");
     authority_destroy (w.a);
 }
 
@@ -185,6 +248,8 @@ static void test_foreign (void)
     create_new (&w);
     authority_stored (w.a, T0, w.record.horizon_ms);
     ok (authority_watermark (w.a, T0, &ms), "an authority with a durable horizon publishes a watermark");
+    ok (ask (&w, T0, 4, 1, w.record.horizon_ms).ngrant == 1 && !status (&w, T0).fenced_by_foreign,
+        "a rank that reports a lease up to the durable horizon got that lease from this root");
     ask (&w, T0, 5, 1, w.record.horizon_ms + 1);
     struct authority_status s = status (&w, T0);
     ok (s.fenced_by_foreign && authority_news (w.a).fenced_by_foreign && !s.foreign.has_epoch
@@ -203,7 +268,7 @@ static void test_foreign (void)
 
 static void test_close (void)
 {
-    struct lease_back back = { .generator = 5, .incarnation = CHILD, .end_ms = 12000 };
+    struct want back = { .rank = 5, .incarnation = CHILD, .number = 2, .end_ms = 12000 };
     struct lease_record last;
     struct lease_answer answer;
     struct world w;
@@ -211,11 +276,11 @@ static void test_close (void)
     create_new (&w);
     authority_stored (w.a, T0, w.record.horizon_ms);
     ask (&w, T0, 5, 1, 0);
-    authority_answer (w.a, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 }, &answer);
+    authority_answer (w.a, T0 + SECOND, &(struct lease_request){ .want = &back, .nwant = 1 }, &answer);
     authority_close (w.a, T0 + SECOND, &last);
     ok (last.horizon_ms == 12000 && last.watermark_ms == 12000,
         "at a clean stop the record has the end of all time that was used");
-    ok (ask (&w, T0 + SECOND, 5, 2, 0).ngrant == 0 && authority_deadline (w.a) == UINT64_MAX,
+    ok (ask (&w, T0 + SECOND, 5, 3, 0).ngrant == 0 && authority_deadline (w.a) == UINT64_MAX,
         "a closed authority grants nothing, and has no deadline");
     int stores = w.stores, logs = w.logs;
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(60 * SECOND));
@@ -301,6 +366,8 @@ int main (void)
     test_store ();
     test_time ();
     test_size ();
+    test_horizon ();
+    test_end_of_time ();
     test_foreign ();
     test_close ();
     test_next ();

@@ -235,7 +235,7 @@ static int64_t judge (const struct clock_check *w, const struct clock_check_read
     int64_t count_us = ticks_us (w, now, boot_us);
     int64_t most_us = raw_us > count_us ? raw_us : count_us;
 
-    if (most_us - boot_us > limit_us (boot_us)) { /* rule T_LOST */
+    if (most_us - boot_us > limit_us (boot_us)) { /* rule LIMIT_LOST_TIME */
         int64_t us = middle (raw_us, count_us, wall_us) - boot_us;
 
         *sure_us = us < limit_us (boot_us) ? 0 : us < most_us - boot_us ? us : most_us - boot_us;

@@ -13,8 +13,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lease_relay.h"
 
-#define PACE_US \
-    20000 /* so short that a request passes a few hops before a rank without a lease asks again (lessee.c) */
+#define PACE_US 20000 /* so short that a request passes a few hops before a rank without a lease asks again (held.c) */
 
 struct lease_relay_item {
     TAILQ_ENTRY (lease_relay_item) link;
@@ -22,7 +21,7 @@ struct lease_relay_item {
     uint64_t received_us;
     uint32_t tag; /* 0: waits */
     size_t nwant;
-    struct lease_want want[];
+    struct want want[];
 };
 
 void lease_relay_init (struct lease_relay *r, uint64_t lease_ms, lease_relay_reply_f reply, void *arg)
@@ -52,37 +51,53 @@ uint64_t lease_relay_pace_us (const struct lease_relay *r)
 static bool urgent (const struct lease_relay *r, uint64_t now_ms, const struct lease_request *req)
 {
     for (size_t i = 0; i < req->nwant; i++)
-        if (req->want[i].have_hi_ms < now_ms + r->lease_ms / 3)
+        if (req->want[i].size > 0 && req->want[i].end_ms < now_ms + r->lease_ms / 3)
             return true;
     return false;
 }
 
-int lease_relay_add_back (struct lease_relay *r, const struct lease_back *back, size_t nback)
+int lease_relay_add_return (struct lease_relay *r, const struct want *back)
 {
-    if (nback == 0)
-        return 0;
-    struct lease_back *all = realloc (r->back, (r->nback + nback) * sizeof (*all));
+    struct want *all = realloc (r->back, (r->nback + 1) * sizeof (*all));
+
     if (!all)
         return -1;
-    memcpy (all + r->nback, back, nback * sizeof (*all));
     r->back = all;
-    r->nback += nback;
+    r->back[r->nback++] = *back;
     return 0;
+}
+
+static int add_returns (struct lease_relay *r, const struct lease_request *req)
+{
+    for (size_t i = 0; i < req->nwant; i++)
+        if (req->want[i].size == 0 && lease_relay_add_return (r, &req->want[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static struct lease_relay_item *make_item (void *cookie, uint64_t now_us, const struct lease_request *req)
+{
+    struct lease_relay_item *item = calloc (1, sizeof (*item) + req->nwant * sizeof (item->want[0]));
+
+    if (!item)
+        return NULL;
+    *item = (struct lease_relay_item){ .cookie = cookie, .received_us = now_us };
+    for (size_t i = 0; i < req->nwant; i++)
+        if (req->want[i].size > 0)
+            item->want[item->nwant++] = req->want[i];
+    return item;
 }
 
 int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, void *cookie,
                      const struct lease_request *req)
 {
-    if (r->nwants + req->nwant > LEASE_RELAY_MAX_WANTS || r->nback + req->nback > LEASE_RELAY_MAX_WANTS)
+    if (r->nwants + req->nwant > LEASE_RELAY_MAX_WANTS || r->nback + req->nwant > LEASE_RELAY_MAX_WANTS)
         return errset (ENOBUFS);
-    struct lease_relay_item *item = calloc (1, sizeof (*item) + req->nwant * sizeof (item->want[0]));
-    if (!item || lease_relay_add_back (r, req->back, req->nback) < 0) {
+    struct lease_relay_item *item = make_item (cookie, now_us, req);
+    if (!item || add_returns (r, req) < 0) {
         free (item);
         return errset (ENOMEM);
     }
-    *item = (struct lease_relay_item){ .cookie = cookie, .received_us = now_us, .nwant = req->nwant };
-    if (req->nwant > 0)
-        memcpy (item->want, req->want, req->nwant * sizeof (item->want[0]));
     TAILQ_INSERT_TAIL (&r->items, item, link);
     if (!r->waiting)
         r->waiting = item;
@@ -98,7 +113,7 @@ int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, vo
 }
 
 /* Move the requests that wait into 'want', and mark them as sent. */
-static void take_waiting (struct lease_relay *r, uint32_t tag, struct lease_want *want)
+static void take_waiting (struct lease_relay *r, uint32_t tag, struct want *want)
 {
     for (struct lease_relay_item *item = r->waiting; item; item = TAILQ_NEXT (item, link)) {
         item->tag = tag;
@@ -110,25 +125,26 @@ static void take_waiting (struct lease_relay *r, uint32_t tag, struct lease_want
     r->nwaiting = 0;
 }
 
-uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct lease_want *own,
-                            struct lease_request *req)
+uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct want *own, struct lease_request *req)
 {
-    size_t nwant = r->nwaiting + (own != NULL);
+    size_t nwant = r->nback + r->nwaiting + (own != NULL);
 
     lease_request_fini (&r->out);
-    if (nwant + r->nback == 0 && r->due_us == UINT64_MAX)
+    if (nwant == 0 && r->due_us == UINT64_MAX)
         return 0;
-    struct lease_want *want = malloc ((nwant + 1) * sizeof (*want));
+    struct want *want = malloc ((nwant + 1) * sizeof (*want));
     if (!want) {
         r->due_us = now_us + r->lease_ms * 1000 / 12;
         return 0;
     }
-    if (++r->last_tag == 0)
-        r->last_tag++;
-    take_waiting (r, r->last_tag, want);
+    r->last_tag = r->last_tag < LEASE_RELAY_LAST_TAG ? r->last_tag + 1 : 1;
+    if (r->nback > 0)
+        memcpy (want, r->back, r->nback * sizeof (*want));
+    take_waiting (r, r->last_tag, want + r->nback);
     if (own)
         want[nwant - 1] = *own;
-    r->out = (struct lease_request){ want, nwant, r->back, r->nback, r->odd_epoch, r->epoch_ms };
+    r->out = (struct lease_request){ want, nwant, false, r->odd_epoch, r->epoch_ms };
+    free (r->back);
     r->back = NULL;
     r->nback = 0;
     r->odd_epoch = false;
@@ -138,22 +154,22 @@ uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct
     return r->last_tag;
 }
 
-/* Order by generator, then incarnation. */
+/* Order by rank, then incarnation. */
 static int compare_grants (const void *a, const void *b)
 {
-    const struct lease_grant *x = a, *y = b;
+    const struct grant *x = a, *y = b;
 
-    if (x->generator != y->generator)
-        return x->generator < y->generator ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
     return strcmp (x->incarnation, y->incarnation);
 }
 
-/* The grant in sorted 'grant' that answers 'want'. NULL: nothing was granted. Two brokers may request one generator, so
- * the incarnation must match (rule OWN_ANSWER).
+/* The grant in sorted 'grant' that answers 'want'. NULL: nothing was granted. Two brokers may claim one rank, so the
+ * incarnation must match (rule OWN_ANSWER).
  */
-static const struct lease_grant *find (const struct lease_want *want, const struct lease_grant *grant, size_t n)
+static const struct grant *find (const struct want *want, const struct grant *grant, size_t n)
 {
-    struct lease_grant key = { .generator = want->generator };
+    struct grant key = { .rank = want->rank };
 
     memcpy (key.incarnation, want->incarnation, sizeof (key.incarnation));
     return n > 0 ? bsearch (&key, grant, n, sizeof (key), compare_grants) : NULL;
@@ -161,9 +177,9 @@ static const struct lease_grant *find (const struct lease_want *want, const stru
 
 /* Remove an item and answer it with its part of 'grant' (sorted). */
 static void answer_item (struct lease_relay *r, uint64_t now_us, struct lease_relay_item *item,
-                         const struct lease_grant *grant, size_t ngrant)
+                         const struct grant *grant, size_t ngrant)
 {
-    struct lease_grant *share = ngrant > 0 ? malloc ((item->nwant + 1) * sizeof (*share)) : NULL;
+    struct grant *share = ngrant > 0 ? malloc ((item->nwant + 1) * sizeof (*share)) : NULL;
     size_t n = 0;
 
     if (item->tag == 0)
@@ -173,7 +189,7 @@ static void answer_item (struct lease_relay *r, uint64_t now_us, struct lease_re
     TAILQ_REMOVE (&r->items, item, link);
     r->nwants -= item->nwant;
     for (size_t i = 0; share && i < item->nwant; i++) {
-        const struct lease_grant *g = find (&item->want[i], grant, ngrant);
+        const struct grant *g = find (&item->want[i], grant, ngrant);
         if (g)
             share[n++] = *g;
     }
@@ -182,10 +198,10 @@ static void answer_item (struct lease_relay *r, uint64_t now_us, struct lease_re
     free (item);
 }
 
-void lease_relay_answered (struct lease_relay *r, uint64_t now_us, uint32_t tag, const struct lease_grant *grant,
+void lease_relay_answered (struct lease_relay *r, uint64_t now_us, uint32_t tag, const struct grant *grant,
                            size_t ngrant)
 {
-    struct lease_grant *sorted = ngrant > 0 ? malloc (ngrant * sizeof (*sorted)) : NULL;
+    struct grant *sorted = ngrant > 0 ? malloc (ngrant * sizeof (*sorted)) : NULL;
     struct lease_relay_item *item, *next;
 
     if (sorted) {

@@ -19,15 +19,16 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/box.h"
 
-#define LEASE_RELAY_MAX_WANTS 32768 /* most waiting wants, over all requests; further requests are refused */
+#define LEASE_RELAY_LAST_TAG (UINT32_MAX - 1) /* tags are 1 ... this */
+#define LEASE_RELAY_MAX_WANTS 32768           /* most waiting wants, over all requests; further requests are refused */
 
 /* Called with a request's part of an answer. The request 'cookie' arrived at 'received_us'; it is 'now_us' now. 'grant'
  * is borrowed.
  */
 typedef void (*lease_relay_reply_f) (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
-                                     const struct lease_grant *grant, size_t ngrant);
+                                     const struct grant *grant, size_t ngrant);
 
 struct lease_relay {
     uint64_t lease_ms;
@@ -41,9 +42,9 @@ struct lease_relay {
     size_t nwants;                    /* wants of all requests */
     uint64_t due_us;                  /* when to call lease_relay_flush (); UINT64_MAX: nothing waits */
     uint64_t open_us;                 /* send nothing before this time */
-    uint32_t last_tag;
+    uint32_t last_tag;                /* of the last combined request */
 
-    struct lease_back *back; /* waiting returns */
+    struct want *back; /* waiting returns */
     size_t nback;
     bool odd_epoch; /* a child named an epoch */
     int64_t epoch_ms;
@@ -57,28 +58,29 @@ void lease_relay_fini (struct lease_relay *r); /* does not answer requests: call
 /* The least time between two combined requests. */
 uint64_t lease_relay_pace_us (const struct lease_relay *r);
 
-/* Accept a child's request. The request waits up to a twelfth of a lease for other requests. If 'now_ms' (instance
- * time, 0: unknown) is within a third of a lease of the end of one sender's lease, the request waits only for the pace.
- * Returns 0. If the request is not accepted, the function returns -1 with errno ENOMEM or ENOBUFS, and the request is
- * not answered here.
+/* Accept a child's request. It waits up to a twelfth of a lease for other requests. If 'now_ms' (instance time, 0:
+ * unknown) is within a third of a lease of the end of one sender's lease, the request waits only for the pace. Returns
+ * 0. If the request is not accepted, the function returns -1 with errno ENOMEM or ENOBUFS, and the request is not
+ * answered here.
  */
 int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, void *cookie,
                      const struct lease_request *req);
 
-/* Accept returns, to be sent with the next request. Returns 0, or -1 with errno ENOMEM. */
-int lease_relay_add_back (struct lease_relay *r, const struct lease_back *back, size_t nback);
+/* Accept a return (a want of size 0), to be sent before the next requests. It has no answer. Returns 0, or -1 with errno
+ * ENOMEM.
+ */
+int lease_relay_add_return (struct lease_relay *r, const struct want *back);
 
 /* Combine all waiting requests and returns, and 'own' (may be NULL), into one request in '*req', which is borrowed
- * until the next call. Returns its tag (never 0) for lease_relay_answered (), or 0 if there is nothing to send or
+ * until the next call. Returns its tag for lease_relay_answered (), or 0 if there is nothing to send or
  * memory is short.
  */
-uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct lease_want *own,
-                            struct lease_request *req);
+uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct want *own, struct lease_request *req);
 
 /* Report that the combined request 'tag' was answered, or was lost (ngrant 0), and answer its parts. An unknown tag is
  * ignored.
  */
-void lease_relay_answered (struct lease_relay *r, uint64_t now_us, uint32_t tag, const struct lease_grant *grant,
+void lease_relay_answered (struct lease_relay *r, uint64_t now_us, uint32_t tag, const struct grant *grant,
                            size_t ngrant);
 
 /* Answer all requests that arrived before 'before_us' without a grant, whether they were sent or not. */

@@ -18,7 +18,7 @@ struct heard {
     uint64_t received_us[NREQ];
 };
 
-static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct lease_grant *grant,
+static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct grant *grant,
                       size_t ngrant)
 {
     struct heard *heard = arg;
@@ -28,20 +28,20 @@ static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t receive
     heard->grants[i] = ngrant;
     heard->received_us[i] = received_us;
     for (size_t k = 0; k < ngrant; k++)
-        heard->sum[i] += grant[k].lo_ms;
+        heard->sum[i] += grant[k].box.range.lo_ms;
 }
 
-static struct lease_want want (uint32_t g, uint64_t have)
+static struct want want (uint32_t g, uint64_t end_ms)
 {
-    struct lease_want w = { .generator = g, .number = 1, .have_hi_ms = have };
+    struct want w = { .rank = g, .number = 1, .size = BOX_WHOLE, .end_ms = end_ms };
 
     snprintf (w.incarnation, sizeof (w.incarnation), "%036u", (unsigned)g);
     return w;
 }
 
-static struct lease_grant grant (const struct lease_want *w)
+static struct grant grant (const struct want *w)
 {
-    struct lease_grant g = { .generator = w->generator, .number = w->number, .lo_ms = w->generator, .hi_ms = 99 };
+    struct grant g = { .rank = w->rank, .number = w->number, .box = { w->rank, UINT64_MAX, { w->rank, 99 } } };
 
     memcpy (g.incarnation, w->incarnation, sizeof (g.incarnation));
     return g;
@@ -53,9 +53,9 @@ static struct lease_relay *new_relay (struct lease_relay *r, struct heard *heard
     return r;
 }
 
-static int add (struct lease_relay *r, uint64_t now_us, size_t cookie, uint32_t g, uint64_t have)
+static int add (struct lease_relay *r, uint64_t now_us, size_t cookie, uint32_t g, uint64_t end_ms)
 {
-    struct lease_want w = want (g, have);
+    struct want w = want (g, end_ms);
     struct lease_request req = { .want = &w, .nwant = 1 };
 
     return lease_relay_add (r, now_us, 1000, (void *)cookie, &req);
@@ -65,7 +65,7 @@ static void test_combine (void)
 {
     struct heard heard = { 0 };
     struct lease_relay relay, *r = new_relay (&relay, &heard);
-    struct lease_want own = want (9, 0);
+    struct want own = want (9, 0);
     struct lease_request req;
     uint32_t tag;
 
@@ -77,11 +77,11 @@ static void test_combine (void)
     add (r, 300, 3, 13, 20000);
     ok (r->due_us == 300, "a request of a rank that has less than a third of its lease left does not wait");
     tag = lease_relay_flush (r, 300, &own, &req);
-    ok (tag != 0 && req.nwant == 4 && req.want[0].generator == 11 && req.want[3].generator == 9,
+    ok (tag != 0 && req.nwant == 4 && req.want[0].rank == 11 && req.want[3].rank == 9,
         "waiting requests are sent in one message, together with the request of this node");
     ok (r->due_us == UINT64_MAX, "after a message was sent no request waits");
 
-    struct lease_grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
+    struct grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
     lease_relay_answered (r, 900, tag + 1, g, 3);
     ok (heard.answers[1] == 0, "an answer with another tag than the message is ignored");
     lease_relay_answered (r, 900, tag, g, 3);
@@ -123,7 +123,7 @@ static void test_pace (void)
     ok (r->due_us == 3000000, "a later urgent request that is alone is sent immediately");
     add (r, 3000001, 2, 8, 0);
     lease_relay_drop_old (r, 3000002, 3000001);
-    ok (lease_relay_flush (r, 3000002, NULL, &req) != 0 && req.nwant == 1 && req.want[0].generator == 8,
+    ok (lease_relay_flush (r, 3000002, NULL, &req) != 0 && req.nwant == 1 && req.want[0].rank == 8,
         "a dropped request is not sent, and a later request is");
     add (r, 3000003, 3, 9, 0);
     lease_relay_drop_old (r, 3000004, UINT64_MAX);
@@ -135,21 +135,32 @@ static void test_pace (void)
     lease_relay_fini (r);
 }
 
-static void test_backs (void)
+static void test_returns (void)
 {
     struct heard heard = { 0 };
     struct lease_relay relay, *r = new_relay (&relay, &heard);
-    struct lease_back back = { .generator = 4, .end_ms = 17 }, own = { .generator = 5, .end_ms = 18 };
-    struct lease_request req = { .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 77 };
+    struct want wants[] = { want (4, 17), want (6, 40000) }, own = want (5, 18);
+    struct lease_request req = { .want = wants, .nwant = 2, .has_epoch = true, .epoch_ms = 77 };
 
-    lease_relay_add (r, 0, 1000, (void *)1, &req);
-    lease_relay_add_back (r, &own, 1);
-    ok (lease_relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
-            && req.back[1].end_ms == 18,
-        "returns of leases are sent together with requests");
+    wants[0].size = own.size = 0;
+    wants[0].left_ms = 30;
+    lease_relay_add (r, 100, 1000, (void *)1, &req);
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "a return is not urgent, and waits for other requests");
+    ok (lease_relay_add_return (r, &own) == 0 && lease_relay_flush (r, 200, NULL, &req) != 0 && req.nwant == 3
+            && req.want[0].rank == 4 && req.want[0].size == 0 && req.want[0].end_ms == 17 && req.want[0].left_ms == 30
+            && req.want[1].rank == 5 && req.want[1].end_ms == 18 && req.want[2].rank == 6
+            && req.want[2].size == BOX_WHOLE,
+        "returns are sent before requests, in the same message");
     ok (req.has_epoch && req.epoch_ms == 77, "an epoch that a child reported is sent with requests");
-    lease_relay_drop_old (r, 9, UINT64_MAX);
+    ok (lease_relay_flush (r, 300, NULL, &req) == 0, "a return is sent once");
+    lease_relay_drop_old (r, 400, UINT64_MAX);
     ok (heard.answers[1] == 1, "a request whose answer does not arrive in time is answered without a grant");
+    req = (struct lease_request){ .want = wants, .nwant = 1 };
+    lease_relay_add (r, 500, 1000, (void *)2, &req);
+    uint32_t tag = lease_relay_flush (r, 600, NULL, &req);
+    ok (tag != 0 && req.nwant == 1 && req.want[0].size == 0, "a return that is alone is sent, too");
+    lease_relay_answered (r, 700, tag, NULL, 0);
+    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "the message of a return is answered without a grant");
     lease_relay_fini (r);
 }
 
@@ -178,14 +189,22 @@ static void test_limit (void)
 {
     struct heard heard = { 0 };
     struct lease_relay relay, *r = new_relay (&relay, &heard);
-    struct lease_want *w = calloc (LEASE_RELAY_MAX_WANTS, sizeof (*w));
+    struct want *w = calloc (LEASE_RELAY_MAX_WANTS, sizeof (*w));
     struct lease_request req = { .want = w, .nwant = LEASE_RELAY_MAX_WANTS };
+
+    for (size_t i = 0; w && i < LEASE_RELAY_MAX_WANTS; i++)
+        w[i].size = BOX_WHOLE;
 
     ok (lease_relay_add (r, 0, 0, (void *)1, &req) == 0 && add (r, 0, 2, 1, 0) < 0,
         "the number of waiting requests is limited");
     lease_relay_drop_old (r, 1, 1);
     ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0,
         "a request that was refused because too many wait gets no answer");
+    for (size_t i = 0; w && i < LEASE_RELAY_MAX_WANTS; i++)
+        w[i].size = 0;
+    lease_relay_drop_old (r, 2, UINT64_MAX);
+    ok (lease_relay_add (r, 0, 0, (void *)3, &req) == 0 && lease_relay_add (r, 0, 0, (void *)4, &req) < 0,
+        "the number of waiting returns is limited");
     lease_relay_fini (r);
     free (w);
 }
@@ -199,7 +218,7 @@ static void test_random (void)
     for (int run = 0; run < 2000; run++) {
         struct heard heard = { 0 };
         struct lease_relay relay, *r = new_relay (&relay, &heard);
-        struct lease_grant g[NREQ];
+        struct grant g[NREQ];
         uint32_t tags[NREQ] = { 0 };
         size_t ngrant[NREQ] = { 0 }, from[NREQ] = { 0 }, ntags = 0, sent = 0;
 
@@ -232,7 +251,7 @@ int main (void)
 {
     test_combine ();
     test_pace ();
-    test_backs ();
+    test_returns ();
     test_jump ();
     test_limit ();
     test_random ();

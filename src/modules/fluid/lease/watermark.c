@@ -5,14 +5,15 @@
  *
  * Invariant: no rank can make an id below the watermark. Ids can be made only by
  *
- *   (1) a lessee of a range of this root. Either it may use its ranges: then it reported a position at or above the
- *       watermark (W_SET), or all its ranges begin there or above (W_BEGIN). Or it returned them, and is closed for
- *       good. Or a lease and a quarter have passed since the root granted its last range, so it uses none of them
- *       (W_USE, kept by lessee.c);
- *   (2) a lessee of a range of an earlier root. As long as it may use that range, the watermark stays at the one
- *       that the earlier root stored (W_SETTLE);
- *   (3) a lessee of a later range. Such ranges begin at or above the watermark (W_LO, lease.c), also if they are
- *       granted by a root that starts at the stored horizon after a crash: the watermark is not above that (W_HOR).
+ *   (1) a holder of a range of this root. Either it may use its ranges: then it reported a position at or above the
+ *       watermark (POSITION_COUNTS_GRANTED), or all its ranges begin there or above (SILENT_ABOVE_BEGIN). Or it
+ *       returned them, and is closed for good. Or a lease and a quarter have passed since the root granted its last
+ *       range, so it uses none of them (USE_UNTIL_OVER, kept by held.c);
+ *   (2) a holder of a range of an earlier root. As long as it may use that range, the watermark stays at the one
+ *       that the earlier root stored (WAIT_AFTER_START);
+ *   (3) a holder of a later range. Such ranges begin at or above the watermark (BEGIN_ABOVE_TOLD, grants.c), also if
+ *       they are granted by a root that starts at the stored horizon after a crash: the watermark is not above that
+ *       (TELL_BELOW_HORIZON).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,19 +40,19 @@ static uint64_t hash (uint32_t generator, const char *incarnation)
     return h;
 }
 
-void lessees_add (struct lessees *set, uint32_t generator, const char *incarnation)
+void holders_add (struct holders *set, uint32_t generator, const char *incarnation)
 {
     set->count++;
     set->sum += hash (generator, incarnation);
 }
 
-static void lessees_join (struct lessees *set, const struct lessees *other)
+static void holders_join (struct holders *set, const struct holders *other)
 {
     set->count += other->count;
     set->sum += other->sum;
 }
 
-static bool same (const struct lessees *a, const struct lessees *b)
+static bool same (const struct holders *a, const struct holders *b)
 {
     return a->count == b->count && a->sum == b->sum;
 }
@@ -130,31 +131,31 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
     for (size_t i = 0; i < r->count; i++) {
         const struct report *report = &r->entry[i].report;
 
-        lessees_join (&all->lessees, &report->lessees);
-        if (report->lessees.count > 0)
+        holders_join (&all->holders, &report->holders);
+        if (report->holders.count > 0)
             all->low_ms = min_u64 (all->low_ms, report->low_ms);
     }
 }
 
 /* --- the root ------------------------------------------------------------------------------------- */
 
-/* The newest lessee of a generator, or a former one. */
-struct live_lessee {
+/* The newest holder of a generator, or a former one. */
+struct live_holder {
     uint64_t hash;
-    uint64_t until_ms; /* it may use its ranges until then; 0: no lessee */
+    uint64_t until_ms; /* it may use its ranges until then; 0: no holder */
     uint64_t low_ms;   /* begin of the first range that it may use */
 };
 
-/* Lessees that were replaced are grouped by the time until which they may use their ranges, rounded up to a quarter of
- * a lease. So a few rows are enough for any number of lessees. The last 256 are kept one by one, because some of them
- * may report. If leases last a minute, a broker that restarts each second leaves 77 lessees.
+/* Holders that were replaced are grouped by the time until which they may use their ranges, rounded up to a quarter of
+ * a lease. So a few rows are enough for any number of holders. The last 256 are kept one by one, because some of them
+ * may report. If leases last a minute, a broker that restarts each second leaves 77 holders.
  */
 #define ROWS 8
 #define RECENT 256
 
 struct watermark_row {
     uint64_t until_ms;
-    struct lessees lessees;
+    struct holders holders;
     uint64_t low_ms; /* the lowest of the group */
 };
 
@@ -165,11 +166,11 @@ struct watermark {
     uint64_t begin_ms;                 /* the time when the root started */
     uint64_t stepped_us;               /* sum of the steps of the root's clock since then */
     uint64_t settled_ms;               /* no range of an earlier root is in use from then on */
-    struct live_lessee recent[RECENT]; /* in order of their replacement */
+    struct live_holder recent[RECENT]; /* in order of their replacement */
     size_t nrecent;
     struct watermark_row row[ROWS];
     uint32_t ngenerators;
-    struct live_lessee live[];
+    struct live_holder live[];
 };
 
 /* How long after its grant a range may be in use, at most. The time of use begins earlier, at the request. */
@@ -207,7 +208,7 @@ struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, con
     return w;
 }
 
-static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live_lessee *live)
+static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live_holder *live)
 {
     uint64_t quarter_ms = w->lease_ms / 4 + 1, n = live->until_ms / quarter_ms + 1;
     struct watermark_row *row = &w->row[n % ROWS];
@@ -216,12 +217,12 @@ static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live
         return;
     if (row->until_ms != n * quarter_ms) /* a group that has passed: reuse it */
         *row = (struct watermark_row){ .until_ms = n * quarter_ms, .low_ms = UINT64_MAX };
-    lessees_join (&row->lessees, &(struct lessees){ 1, live->hash });
+    holders_join (&row->holders, &(struct holders){ 1, live->hash });
     row->low_ms = min_u64 (row->low_ms, live->low_ms);
 }
 
-/* Add a lessee that was replaced to 'recent'. If there is no room, the oldest entry is moved to a row. */
-static void replace (struct watermark *w, uint64_t at_ms, const struct live_lessee *live)
+/* Add a holder that was replaced to 'recent'. If there is no room, the oldest entry is moved to a row. */
+static void replace (struct watermark *w, uint64_t at_ms, const struct live_holder *live)
 {
     size_t n = 0;
 
@@ -238,9 +239,9 @@ static void replace (struct watermark *w, uint64_t at_ms, const struct live_less
     w->nrecent = n;
 }
 
-/* The begin of the first range that a new lessee may use, if a range from 'lo_ms' on is granted to it. The lessee may
- * be a former one that uses its former ranges under the new lease, too. Lessees in rows, and lessees of an earlier
- * root, are not known by name. So the result is the lowest begin of all lessees that it may be.
+/* The begin of the first range that a new holder may use, if a range from 'lo_ms' on is granted to it. The holder may
+ * be a former one that uses its former ranges under the new lease, too. Holders in rows, and holders of an earlier
+ * root, are not known by name. So the result is the lowest begin of all holders that it may be.
  */
 static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h, uint64_t lo_ms)
 {
@@ -255,83 +256,83 @@ static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h,
     return lo_ms;
 }
 
-void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant)
+void watermark_given (struct watermark *w, uint64_t now_ms, const struct grant *grant)
 {
-    struct live_lessee *live = &w->live[grant->generator];
-    uint64_t h = hash (grant->generator, grant->incarnation), at_ms = passed_ms (w, now_ms);
+    struct live_holder *live = &w->live[grant->rank];
+    uint64_t h = hash (grant->rank, grant->incarnation), at_ms = passed_ms (w, now_ms);
 
     bool same = live->hash == h;
     if (!same)
         replace (w, at_ms, live);
-    *live = (struct live_lessee){ h, at_ms + use_ms (w->lease_ms),
-                                  same ? live->low_ms : first_of (w, at_ms, h, grant->lo_ms) };
+    *live = (struct live_holder){ h, at_ms + use_ms (w->lease_ms),
+                                  same ? live->low_ms : first_of (w, at_ms, h, grant->box.range.lo_ms) };
 }
 
-void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back)
+void watermark_back (struct watermark *w, uint64_t now_ms, const struct want *back)
 {
-    if (back->generator >= w->ngenerators || w->live[back->generator].hash != hash (back->generator, back->incarnation))
+    if (back->rank >= w->ngenerators || w->live[back->rank].hash != hash (back->rank, back->incarnation))
         return;
-    struct live_lessee *live = &w->live[back->generator];
+    struct live_holder *live = &w->live[back->rank];
 
     if (back->left_ms == 0)
-        *live = (struct live_lessee){ 0 };
-    else if (back->left_ms < use_ms (w->lease_ms)) /* rule W_LENT */
+        *live = (struct live_holder){ 0 };
+    else if (back->left_ms < use_ms (w->lease_ms)) /* rule TELL_TIME_LEFT */
         live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + LEASE_AT_MOST_MS (back->left_ms));
 }
 
-static struct lessees count_live (const struct watermark *w, uint64_t at_ms)
+static struct holders count_live (const struct watermark *w, uint64_t at_ms)
 {
-    struct lessees set = { 0, 0 };
+    struct holders set = { 0, 0 };
 
     for (uint32_t g = 0; g < w->ngenerators; g++)
         if (w->live[g].until_ms > at_ms)
-            lessees_join (&set, &(struct lessees){ 1, w->live[g].hash });
+            holders_join (&set, &(struct holders){ 1, w->live[g].hash });
     for (size_t i = 0; i < w->nrecent; i++)
         if (w->recent[i].until_ms > at_ms)
-            lessees_join (&set, &(struct lessees){ 1, w->recent[i].hash });
+            holders_join (&set, &(struct holders){ 1, w->recent[i].hash });
     for (size_t i = 0; i < ROWS; i++)
         if (w->row[i].until_ms > at_ms)
-            lessees_join (&set, &w->row[i].lessees);
+            holders_join (&set, &w->row[i].holders);
     return set;
 }
 
-/* --- lessees that do not report ----------------------------------------------------------------------- */
+/* --- holders that do not report ----------------------------------------------------------------------- */
 
 #define NEWEST 4
-#define STEPS 20000 /* steps of a search; few are needed, because lessees that report are among the last */
+#define STEPS 20000 /* steps of a search; few are needed, because holders that report are among the last */
 
-/* Lessees that may be left out because of the begin of their ranges, in order of their grants. Those in rows count as
+/* Holders that may be left out because of the begin of their ranges, in order of their grants. Those in rows count as
  * groups.
  */
 struct silent {
     struct {
-        struct lessees lessees;
+        struct holders holders;
         uint64_t low_ms;
     } group[ROWS + RECENT + NEWEST];
     size_t count;
     unsigned steps;
 };
 
-/* A lessee whose ranges begin at or below the current watermark cannot be left out. */
-static void add_silent (const struct watermark *w, struct silent *s, struct lessees lessees, uint64_t low_ms)
+/* A holder whose ranges begin at or below the current watermark cannot be left out. */
+static void add_silent (const struct watermark *w, struct silent *s, struct holders holders, uint64_t low_ms)
 {
-    if (low_ms <= w->told_ms || lessees.count == 0)
+    if (low_ms <= w->told_ms || holders.count == 0)
         return;
-    s->group[s->count].lessees = lessees;
+    s->group[s->count].holders = holders;
     s->group[s->count++].low_ms = low_ms;
 }
 
-/* Add the lessees that got their first range last, NEWEST of them. The lessees of all other generators must report. */
+/* Add the holders that got their first range last, NEWEST of them. The holders of all other generators must report. */
 static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent *s)
 {
-    const struct live_lessee *newest[NEWEST] = { NULL };
+    const struct live_holder *newest[NEWEST] = { NULL };
 
     for (uint32_t g = 0; g < w->ngenerators; g++) {
-        const struct live_lessee *live = &w->live[g];
+        const struct live_holder *live = &w->live[g];
 
         for (size_t i = 0; live && live->until_ms > at_ms && i < NEWEST; i++)
             if (!newest[i] || live->low_ms > newest[i]->low_ms) {
-                const struct live_lessee *other = newest[i];
+                const struct live_holder *other = newest[i];
                 newest[i] = live;
                 live = other;
                 if (!live)
@@ -339,7 +340,7 @@ static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent
             }
     }
     for (size_t i = 0; i < NEWEST && newest[i]; i++)
-        add_silent (w, s, (struct lessees){ 1, newest[i]->hash }, newest[i]->low_ms);
+        add_silent (w, s, (struct holders){ 1, newest[i]->hash }, newest[i]->low_ms);
 }
 
 static void find_silent (const struct watermark *w, uint64_t at_ms, struct silent *s)
@@ -348,23 +349,23 @@ static void find_silent (const struct watermark *w, uint64_t at_ms, struct silen
     s->steps = 0;
     for (size_t i = 0; i < ROWS; i++)
         if (w->row[i].until_ms > at_ms)
-            add_silent (w, s, w->row[i].lessees, w->row[i].low_ms);
+            add_silent (w, s, w->row[i].holders, w->row[i].low_ms);
     for (size_t i = 0; i < w->nrecent; i++)
         if (w->recent[i].until_ms > at_ms)
-            add_silent (w, s, (struct lessees){ 1, w->recent[i].hash }, w->recent[i].low_ms);
+            add_silent (w, s, (struct holders){ 1, w->recent[i].hash }, w->recent[i].low_ms);
     add_newest (w, at_ms, s);
 }
 
-/* Whether some groups from index 'i' on are exactly the lessees in 'lack'. If so, lowers '*low_ms' to the lowest begin
+/* Whether some groups from index 'i' on are exactly the holders in 'lack'. If so, lowers '*low_ms' to the lowest begin
  * of these groups.
  */
-static bool make_up (struct silent *s, size_t i, struct lessees lack, uint64_t *low_ms)
+static bool make_up (struct silent *s, size_t i, struct holders lack, uint64_t *low_ms)
 {
     if (lack.count == 0)
         return lack.sum == 0;
     for (; i < s->count && s->steps++ < STEPS; i++) {
-        const struct lessees *l = &s->group[i].lessees;
-        struct lessees rest = { lack.count - l->count, lack.sum - l->sum };
+        const struct holders *l = &s->group[i].holders;
+        struct holders rest = { lack.count - l->count, lack.sum - l->sum };
 
         if (l->count <= lack.count && make_up (s, i + 1, rest, low_ms)) {
             *low_ms = min_u64 (*low_ms, s->group[i].low_ms);
@@ -374,14 +375,14 @@ static bool make_up (struct silent *s, size_t i, struct lessees lack, uint64_t *
     return false;
 }
 
-/* Up to where the watermark may rise although some lessees did not report; 0: it may not rise. A broker that crashes
- * again and again leaves lessees that never report. Each was granted only ranges above all earlier ones, so the
- * watermark may rise to the begin of these (rule W_BEGIN).
+/* Up to where the watermark may rise although some holders did not report; 0: it may not rise. A broker that crashes
+ * again and again leaves holders that never report. Each was granted only ranges above all earlier ones, so the
+ * watermark may rise to the begin of these (rule SILENT_ABOVE_BEGIN).
  */
-static uint64_t bound_of_silent (const struct watermark *w, uint64_t at_ms, const struct lessees *live,
-                                 const struct lessees *told)
+static uint64_t bound_of_silent (const struct watermark *w, uint64_t at_ms, const struct holders *live,
+                                 const struct holders *told)
 {
-    struct lessees lack = { live->count - told->count, live->sum - told->sum };
+    struct holders lack = { live->count - told->count, live->sum - told->sum };
     uint64_t low_ms = UINT64_MAX;
     struct silent s;
 
@@ -391,7 +392,7 @@ static uint64_t bound_of_silent (const struct watermark *w, uint64_t at_ms, cons
     return make_up (&s, 0, lack, &low_ms) ? low_ms : 0;
 }
 
-bool watermark_any_lessee (const struct watermark *w, uint64_t now_ms)
+bool watermark_any_holder (const struct watermark *w, uint64_t now_ms)
 {
     uint64_t at_ms = passed_ms (w, now_ms);
 
@@ -401,13 +402,13 @@ bool watermark_any_lessee (const struct watermark *w, uint64_t now_ms)
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all)
 {
     uint64_t at_ms = passed_ms (w, now_ms);
-    struct lessees live = count_live (w, at_ms);
-    uint64_t ms = min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms); /* rule W_HOR */
+    struct holders live = count_live (w, at_ms);
+    uint64_t ms = min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms); /* rule TELL_BELOW_HORIZON */
 
-    if (at_ms < w->settled_ms) /* rule W_SETTLE */
+    if (at_ms < w->settled_ms) /* rule WAIT_AFTER_START */
         return w->told_ms;
-    if (!same (&live, &all->lessees)) /* rule W_SET */
-        ms = min_u64 (ms, bound_of_silent (w, at_ms, &live, &all->lessees));
+    if (!same (&live, &all->holders)) /* rule POSITION_COUNTS_GRANTED */
+        ms = min_u64 (ms, bound_of_silent (w, at_ms, &live, &all->holders));
     w->told_ms = max_u64 (w->told_ms, ms);
     return w->told_ms;
 }

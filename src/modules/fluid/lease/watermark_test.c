@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "modules/fluid/lease/lessee.h"
+#include "modules/fluid/lease/grants.h"
+#include "modules/fluid/lease/held.h"
 #include "modules/fluid/lease/watermark.h"
 
 #define A "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
@@ -30,13 +31,13 @@ static struct report own_report (const char *from, uint32_t generator, uint64_t 
 {
     struct report r = report (from, low_ms);
 
-    lessees_add (&r.lessees, generator, from);
+    holders_add (&r.holders, generator, from);
     return r;
 }
 
-static void given (struct watermark *w, uint64_t now_ms, uint32_t generator, const char *who)
+static void given (struct watermark *w, uint64_t now_ms, uint32_t rank, const char *who)
 {
-    struct lease_grant g = { .generator = generator };
+    struct grant g = { .rank = rank };
 
     strcpy (g.incarnation, who);
     watermark_given (w, now_ms, &g);
@@ -44,21 +45,21 @@ static void given (struct watermark *w, uint64_t now_ms, uint32_t generator, con
 
 static void test_sets (void)
 {
-    struct lessees a = { 0, 0 }, b = { 0, 0 }, c = { 0, 0 };
+    struct holders a = { 0, 0 }, b = { 0, 0 }, c = { 0, 0 };
 
-    lessees_add (&a, 1, A);
-    lessees_add (&a, 2, B);
-    lessees_add (&b, 2, B);
-    lessees_add (&b, 1, A);
+    holders_add (&a, 1, A);
+    holders_add (&a, 2, B);
+    holders_add (&b, 2, B);
+    holders_add (&b, 1, A);
     ok (memcmp (&a.sum, &b.sum, sizeof (a.sum)) == 0 && a.count == 2,
-        "the sum of a set of lessees does not depend on their order");
-    lessees_add (&c, 1, B);
-    lessees_add (&c, 2, A);
-    ok (a.sum != c.sum, "the sum of a set of lessees depends on the holder of each generator");
-    c = (struct lessees){ 0, 0 };
-    lessees_add (&c, 1, A);
-    lessees_add (&c, 1, A);
-    ok (a.sum != c.sum && c.sum != 0, "a set in which a lessee was counted twice has another sum");
+        "the sum of a set of holders does not depend on their order");
+    holders_add (&c, 1, B);
+    holders_add (&c, 2, A);
+    ok (a.sum != c.sum, "the sum of a set of holders depends on the holder of each generator");
+    c = (struct holders){ 0, 0 };
+    holders_add (&c, 1, A);
+    holders_add (&c, 1, A);
+    ok (a.sum != c.sum && c.sum != 0, "a set in which a holder was counted twice has another sum");
 }
 
 static void test_reports (void)
@@ -70,24 +71,24 @@ static void test_reports (void)
     ok (reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
         "the reports of several children are accepted");
     reports_join (r, 20, &all);
-    ok (all.lessees.count == 2 && all.low_ms == 40,
+    ok (all.holders.count == 2 && all.low_ms == 40,
         "reports are joined to the lowest position, without the positions of reports of an empty set");
     y.low_ms = 60;
     reports_take (r, 90, &y);
     all = report (A, UINT64_MAX);
     reports_join (r, 100, &all);
-    ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report replaces the child's previous one");
+    ok (all.holders.count == 2 && all.low_ms == 50, "a child's newest report replaces the child's previous one");
     x.rank = 3;
     reports_take (r, 105, &x);
     all = report (A, UINT64_MAX);
     reports_join (r, 105, &all);
-    ok (all.lessees.count == 3,
+    ok (all.holders.count == 3,
         "a report of another incarnation of the same rank does not replace the report of the first");
     reports.count = 2;
     x.rank = 0;
     all = report (A, UINT64_MAX);
     reports_join (r, 110, &all);
-    ok (all.lessees.count == 1 && all.low_ms == 60, "the report of a child that has been silent for long is left out");
+    ok (all.holders.count == 1 && all.low_ms == 60, "the report of a child that has been silent for long is left out");
     free (reports.entry);
 
     reports = (struct reports){ .keep_us = 100 };
@@ -99,7 +100,7 @@ static void test_reports (void)
     }
     all = report (A, UINT64_MAX);
     reports_join (r, 0, &all);
-    ok (sorted && all.lessees.count == 26 * 27, "each of many children counts once in the joined report");
+    ok (sorted && all.holders.count == 26 * 27, "each of many children counts once in the joined report");
     for (uint32_t i = 0; reports.count < REPORTS_MAX && i < 2 * REPORTS_MAX; i++) {
         memcpy (x.from, (char[4]){ (char)(1 + i / 1681 % 41), (char)(1 + i / 41 % 41), (char)(1 + i % 41), 'x' }, 4);
         sorted = sorted && reports_take (r, 0, &x) == 0;
@@ -114,54 +115,54 @@ static void test_root (void)
 {
     struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
     struct report none = report (C, UINT64_MAX), a = own_report (A, 1, 90), b = own_report (A, 1, 250);
-    struct lease_back back = { .generator = 1, .incarnation = B };
+    struct want back = { .rank = 1, .incarnation = B };
 
-    ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_lessee (w, 50),
+    ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_holder (w, 50),
         "while no lease is held the watermark is the root's time");
     ok (watermark_raise (w, 60, 55, &none) == 55, "the watermark does not exceed the durable horizon");
     given (w, 100, 1, A);
-    ok (watermark_raise (w, 200, 5000, &none) == 55, "a lessee that has not reported holds the watermark back");
-    ok (watermark_raise (w, 200, 5000, &a) == 90, "a lessee that has reported holds the watermark at its position");
-    lessees_add (&b.lessees, 2, B);
+    ok (watermark_raise (w, 200, 5000, &none) == 55, "a holder that has not reported holds the watermark back");
+    ok (watermark_raise (w, 200, 5000, &a) == 90, "a holder that has reported holds the watermark at its position");
+    holders_add (&b.holders, 2, B);
     ok (watermark_raise (w, 300, 5000, &b) == 90,
-        "a report that counts a lessee without a lease does not raise the watermark");
+        "a report that counts a holder without a lease does not raise the watermark");
     given (w, 310, 2, B);
     ok (watermark_raise (w, 320, 5000, &b) == 250,
-        "when all lessees have reported, the watermark is their lowest position");
+        "when all holders have reported, the watermark is their lowest position");
     b.low_ms = 100;
     ok (watermark_raise (w, 330, 5000, &b) == 250, "the watermark never decreases");
     watermark_back (w, 330, &back);
     b.low_ms = 320;
-    ok (watermark_raise (w, 340, 5000, &b) == 320, "the return of a lessee that was replaced has no effect");
-    back.generator = 2;
+    ok (watermark_raise (w, 340, 5000, &b) == 320, "the return of a holder that was replaced has no effect");
+    back.rank = 2;
     watermark_back (w, 330, &back);
     a.low_ms = 335;
-    ok (watermark_raise (w, 350, 5000, &a) == 335, "the watermark does not wait for a lessee that returned its ranges");
+    ok (watermark_raise (w, 350, 5000, &a) == 335, "the watermark does not wait for a holder that returned its ranges");
     ok (watermark_raise (w, 100 + NO_ID_BEFORE - 1, 5000, &none) == 335
             && watermark_raise (w, 100 + NO_ID_BEFORE, 5000, &none) == 100 + NO_ID_BEFORE,
-        "the watermark waits a lease and a quarter for a silent lessee, and no longer");
+        "the watermark waits a lease and a quarter for a silent holder, and no longer");
     free (w);
 }
 
-/* A lessee that returned its ranges has borrowers, which make ids a while longer, by clocks that are at most 2 %
- * slower.
+/* A holder that returned its ranges has granted parts of them, of which others make ids a while longer, by clocks that are
+ * at most 2 % slower.
  */
-static void test_lent (void)
+static void test_parts (void)
 {
     struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
     const struct report none = report (C, UINT64_MAX);
-    struct lease_back back = { .generator = 1, .incarnation = A, .left_ms = 200 };
+    struct want back = { .rank = 1, .incarnation = A, .left_ms = 200 };
 
     given (w, 100, 1, A);
     watermark_back (w, 300, &back);
     ok (watermark_raise (w, 504, 5000, &none) == 0 && watermark_raise (w, 505, 5000, &none) == 505,
-        "after a lessee's return the watermark waits while borrowers use subleases of that lessee");
+        "after a holder's return the watermark waits while others use parts of its ranges");
     given (w, 600, 1, A);
     back.left_ms = 100 * LEASE;
     watermark_back (w, 700, &back);
     ok (watermark_raise (w, 600 + NO_ID_BEFORE - 1, 50000, &none) == 505
             && watermark_raise (w, 600 + NO_ID_BEFORE, 50000, &none) == 600 + NO_ID_BEFORE,
-        "the watermark waits for borrowers of a lessee no longer than it waits for the lessee's own ranges");
+        "the watermark waits for parts of a holder's ranges no longer than it waits for the ranges themselves");
     free (w);
 }
 
@@ -172,14 +173,14 @@ static void test_replaced (void)
 
     given (w, 0, 1, A);
     given (w, 10, 1, B);
-    ok (watermark_raise (w, 200, 5000, &b) == 0, "the watermark waits for a replaced lessee");
-    lessees_add (&both.lessees, 1, A);
-    ok (watermark_raise (w, 200, 5000, &both) == 120, "the watermark does not wait for a replaced lessee that reports");
+    ok (watermark_raise (w, 200, 5000, &b) == 0, "the watermark waits for a replaced holder");
+    holders_add (&both.holders, 1, A);
+    ok (watermark_raise (w, 200, 5000, &both) == 120, "the watermark does not wait for a replaced holder that reports");
     b.low_ms = 1500;
     given (w, 1000, 1, B);
     ok (watermark_raise (w, NO_ID_BEFORE - 1, 5000, &b) == 120
             && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
-        "the watermark waits for a replaced lessee until its ranges can no longer be in use, up to a quarter of a "
+        "the watermark waits for a replaced holder until its ranges can no longer be in use, up to a quarter of a "
         "lease longer");
     for (uint64_t now = 2000; now < 20000; now += 10)
         given (w, now, 1, now % 20 == 0 ? A : B);
@@ -187,16 +188,16 @@ static void test_replaced (void)
     given (w, 20000, 1, B);
     ok (watermark_raise (w, 20001, 50000, &last) == 1500
             && watermark_raise (w, 19980 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
-        "the watermark waits for any number of replaced lessees");
+        "the watermark waits for any number of replaced holders");
     given (w, 21000, 1, B);
     ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000,
-        "when the ranges of replaced lessees can no longer be in use, the watermark rises");
+        "when the ranges of replaced holders can no longer be in use, the watermark rises");
     free (w);
 }
 
-static void given_from (struct watermark *w, uint64_t now_ms, uint32_t generator, const char *who, uint64_t lo_ms)
+static void given_from (struct watermark *w, uint64_t now_ms, uint32_t rank, const char *who, uint64_t lo_ms)
 {
-    struct lease_grant g = { .generator = generator, .lo_ms = lo_ms, .hi_ms = now_ms + LEASE };
+    struct grant g = { .rank = rank, .box = { rank, UINT64_MAX, { lo_ms, now_ms + LEASE } } };
 
     strcpy (g.incarnation, who);
     watermark_given (w, now_ms, &g);
@@ -217,7 +218,7 @@ static void crash_on (const char *what, bool tells)
         struct report all = own_report (B, 2, now);
 
         if (tells) { /* this life, or the one before, whose report was not dropped yet */
-            lessees_add (&all.lessees, 1, life);
+            holders_add (&all.holders, 1, life);
             all.low_ms = now - 100;
         }
         uint64_t ms = watermark_raise (w, now, 50000, &all);
@@ -235,7 +236,7 @@ static void crash_on (const char *what, bool tells)
     free (w);
 }
 
-/* Lessees that do not report are left out only if their ranges begin above the watermark. */
+/* Holders that do not report are left out only if their ranges begin above the watermark. */
 static void test_begin (void)
 {
     struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
@@ -245,20 +246,20 @@ static void test_begin (void)
     given_from (w, 2800, 2, B, 1100);
     given_from (w, 2800, 1, A, 2850);
     ok (watermark_raise (w, 2900, 5000, &b) == 2850,
-        "a lessee that has not reported holds the watermark at the begin of its range");
+        "a holder that has not reported holds the watermark at the begin of its range");
     given_from (w, 2900, 1, C, 3800);
     b.low_ms = 3100;
     ok (watermark_raise (w, 3200, 5000, &b) == 2850,
-        "a lessee that was replaced before it reported holds the watermark at the begin of its range");
-    lessees_add (&b.lessees, 1, A);
+        "a holder that was replaced before it reported holds the watermark at the begin of its range");
+    holders_add (&b.holders, 1, A);
     ok (watermark_raise (w, 3200, 5000, &b) == 3100,
-        "a replaced lessee that reports, and a new lessee whose range begins above, do not hold the watermark back");
+        "a replaced holder that reports, and a new holder whose range begins above, do not hold the watermark back");
     b = own_report (C, 1, 3500);
     ok (watermark_raise (w, 3600, 5000, &b) == 3100,
-        "the watermark waits for a lessee that has reported and then became silent");
+        "the watermark waits for a holder that has reported and then became silent");
     b = own_report (C, 3, 3500);
     ok (watermark_raise (w, 3600, 5000, &b) == 3100,
-        "a report that counts a lessee without a lease does not stand for another lessee");
+        "a report that counts a holder without a lease does not stand for another holder");
     free (w);
 }
 
@@ -282,7 +283,7 @@ static void test_restart (void)
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 3000, .settle_ms = 1000 };
     w = watermark_create (10, 100, &r, 3000);
     ok (watermark_raise (w, 3001, 9000, &none) == 3001,
-        "when a root starts after a clean stop without lessees, the watermark rises immediately");
+        "when a root starts after a clean stop without holders, the watermark rises immediately");
     free (w);
 }
 
@@ -301,12 +302,12 @@ static void test_step (void)
     watermark_stepped (w, 1000);
     ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
             && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
-        "a step of the root's clock does not shorten the wait for a silent lessee");
+        "a step of the root's clock does not shorten the wait for a silent holder");
     free (w);
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
     watermark_record (w, 0, &r);
-    ok (r.settle_ms == 5000 && watermark_any_lessee (w, 0),
+    ok (r.settle_ms == 5000 && watermark_any_holder (w, 0),
         "a root that stops before its time began keeps the stored record");
     free (w);
 }
@@ -335,13 +336,14 @@ enum {
 };
 
 struct world {
-    struct lease_table *t;
+    struct grants g;
+    uint64_t stored_ms; /* the durable horizon, which is above that of the start */
     struct watermark *w;
     struct reports reports;
     struct lease_record disk;
     uint64_t real, now; /* ms: of all clocks except the root's, which a restart may set ahead */
     uint64_t told;
-    struct lessee life[LIVES];
+    struct held life[LIVES];
     uint64_t offset[LIVES]; /* of its reading from 'real', set by the root that it reached */
     bool broken;
 };
@@ -361,35 +363,37 @@ static uint64_t life_ms (const struct world *w, int life)
 static void start (struct world *w)
 {
     w->now = w->now > w->disk.horizon_ms ? w->now : w->disk.horizon_ms;
-    w->t = lease_table_create (1, SMALL_LEASE, w->disk.horizon_ms);
+    grants_init (&w->g, SMALL_LEASE, 1);
+    w->g.floor_ms = w->stored_ms = w->disk.horizon_ms;
     w->w = watermark_create (1, SMALL_LEASE, &w->disk, w->now);
     w->reports = (struct reports){ .keep_us = 1000000 };
 }
 
 static void end (struct world *w)
 {
-    free (w->t);
+    grants_fini (&w->g);
     free (w->w);
     free (w->reports.entry);
 }
 
+/* A horizon is stored two leases ahead when it is less than one and a half away. */
 static void store (struct world *w)
 {
-    struct lease_record r;
+    struct lease_record r = { .horizon_ms = w->now + 2 * SMALL_LEASE };
 
-    if (!lease_must_store (w->t, w->now, &r.horizon_ms))
+    if (w->stored_ms >= w->now + SMALL_LEASE * 3 / 2)
         return;
     watermark_record (w->w, w->now, &r);
     w->disk = r;
-    lease_stored (w->t, r.horizon_ms);
+    w->stored_ms = r.horizon_ms;
 }
 
 static void clean_stop (struct world *w)
 {
-    struct lease_record r = { .horizon_ms = lease_close (w->t) };
+    struct lease_record r = { .horizon_ms = grants_end (&w->g) };
 
     watermark_record (w->w, w->now, &r);
-    if (!watermark_any_lessee (w->w, w->now))
+    if (!watermark_any_holder (w->w, w->now))
         r.watermark_ms = r.horizon_ms;
     w->disk = r;
 }
@@ -399,47 +403,64 @@ static void tell (struct world *w)
     struct report all = report (C, UINT64_MAX);
 
     reports_join (&w->reports, 0, &all);
-    uint64_t ms = watermark_raise (w->w, w->now, w->t->stored_ms, &all);
-    lease_raise (w->t, ms);
+    uint64_t ms = watermark_raise (w->w, w->now, w->stored_ms, &all);
+    grants_raise (&w->g, ms);
     if (w->told < ms)
         w->told = ms;
+}
+
+static bool answer (struct world *w, const struct want *want, struct grant *grant)
+{
+    const struct box whole = { 0, UINT64_MAX, { 0, w->stored_ms } };
+    const struct grants_stock stock = { .whole = &whole, .until_us = UINT64_MAX };
+
+    struct grant boxes[GRANTS_EACH];
+    bool any = grants_answer (&w->g, w->now * 1000, w->now, &stock, want, boxes) > 0;
+
+    *grant = boxes[0];
+    return any;
 }
 
 /* It learns the root's time with the answer, late by its number. A lost answer may have been granted all the same. */
 static void ask (struct world *w, int life, bool lost)
 {
-    struct lease_want want;
-    struct lease_grant g;
+    struct want want;
+    struct grant g;
 
     if (w->life[life].closed)
         return;
-    lessee_ask (&w->life[life], life_us (w), life_ms (w, life), &want);
-    if (!lease_grant (w->t, w->now, &want, &g))
+    held_ask (&w->life[life], life_us (w), life_ms (w, life), BOX_WHOLE, 0, &want);
+    if (!answer (w, &want, &g))
         return;
     watermark_given (w->w, w->now, &g);
     if (lost)
         return;
     if (w->now - (uint64_t)life > life_ms (w, life))
         w->offset[life] = w->now - (uint64_t)life - w->real;
-    lessee_take (&w->life[life], life_us (w), life_ms (w, life), &g);
+    held_take (&w->life[life], life_us (w), life_ms (w, life), &g, 1, 0, 0);
 }
 
 static void send_report (struct world *w, int life)
 {
     struct report r = report (names[life], life_ms (w, life));
 
-    if (lessee_in_use (&w->life[life], life_us (w)))
-        lessees_add (&r.lessees, 0, names[life]);
+    if (held_is_counted (&w->life[life], life_us (w)))
+        holders_add (&r.holders, 0, names[life]);
     reports_take (&w->reports, 0, &r);
 }
 
 static void give_back (struct world *w, int life)
 {
-    struct lease_back back;
+    struct want back;
+    struct grant g;
 
-    if (!lessee_close (&w->life[life], life_ms (w, life), &back))
+    if (w->life[life].closed)
         return;
-    lease_give_back (w->t, &back);
+    bool any = held_return (&w->life[life], life_ms (w, life), 0, &back);
+    held_close (&w->life[life]);
+    if (!any)
+        return;
+    answer (w, &back, &g);
     watermark_back (w->w, w->now, &back);
 }
 
@@ -474,9 +495,9 @@ static void play (struct world *w, int event)
     else
         ask (w, event - EV_ASK, false);
     for (int i = 0; i < LIVES; i++) {
-        struct range r;
+        struct lease l;
 
-        if (life_ms (w, i) < w->told && lessee_range (&w->life[i], life_us (w), life_ms (w, i), &r))
+        if (life_ms (w, i) < w->told && held_find (&w->life[i], life_us (w), life_ms (w, i), &l))
             w->broken = true;
     }
 }
@@ -485,7 +506,7 @@ static void begin (struct world *w)
 {
     *w = (struct world){ .now = 10, .real = 0, .offset = { 9, 9 } };
     for (int i = 0; i < LIVES; i++)
-        lessee_init (&w->life[i], 0, names[i], SMALL_LEASE);
+        held_init (&w->life[i], 0, names[i], true, SMALL_LEASE);
     w->disk = (struct lease_record){ .horizon_ms = 10, .watermark_ms = 10 };
     start (w);
     play (w, EV_STORE);
@@ -536,7 +557,7 @@ int main (void)
     test_sets ();
     test_reports ();
     test_root ();
-    test_lent ();
+    test_parts ();
     test_replaced ();
     test_begin ();
     crash_on ("a broker that crashes before it reports", false);

@@ -19,7 +19,7 @@
 #define SECOND UINT64_C (1000000)
 #define T0 (100 * SECOND)
 #define REQUESTS 8
-#define LEASES 3
+#define LEASES 5
 
 static uint32_t asked_for (size_t request)
 {
@@ -48,24 +48,33 @@ static void answer_forward (struct world *w, uint64_t at_us)
 
 static void want_for_child (struct world *w, uint64_t at_us, size_t cookie)
 {
-    struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = cookie + 1 };
-    struct lease_back back = { .generator = 6, .incarnation = CHILD, .end_ms = 7 };
+    const struct want want[] = {
+        { .rank = 5, .incarnation = CHILD, .number = cookie + 1, .size = BOX_WHOLE },
+        { .rank = 6, .incarnation = CHILD, .number = 1, .end_ms = 7 },
+    };
 
-    node_lease_request (w->n, at_us, (void *)(cookie + 1),
-                        &(struct lease_request){ .want = &want, .nwant = 1, .back = &back, .nback = 1 });
+    node_lease_request (w->n, at_us, (void *)(cookie + 1), &(struct lease_request){ .want = want, .nwant = 2 });
+}
+
+static void want_part (struct world *w, uint64_t at_us, size_t cookie)
+{
+    const struct want want = { .rank = 12, .incarnation = CHILD, .number = cookie + 1, .size = 64 };
+
+    node_lease_request (w->n, at_us, (void *)(cookie + 1), &(struct lease_request){ &want, 1, .is_part = true });
 }
 
 static void answer_lease (struct world *w, uint64_t at_us, uint64_t hi_ms)
 {
-    struct lease_grant grant[2] = {
-        { .generator = 5, .incarnation = CHILD, .number = 1, .lo_ms = 10000, .hi_ms = hi_ms },
-        { .generator = 3, .incarnation = UUID, .number = w->own_number, .lo_ms = 10000, .hi_ms = hi_ms },
+    const struct range range = { 10000, hi_ms };
+    const struct grant grant[2] = {
+        { .rank = 5, .incarnation = CHILD, .number = 1, .box = { 5, UINT64_MAX, range } },
+        { .rank = 3, .incarnation = UUID, .number = w->own_number, .box = { 3, UINT64_MAX, range } },
     };
 
     node_lease_answered (w->n, at_us, w->lease_tag, &(struct lease_answer){ .grant = grant, .ngrant = 2 });
 }
 
-/* A node forwards, relays, makes ids itself and stops. Returns whether it could be created. */
+/* A node forwards, relays, makes ids itself, grants parts and stops. Returns whether it could be created. */
 static bool node_life (struct world *w)
 {
     const struct node_config config = { .rank = 3,
@@ -74,7 +83,9 @@ static bool node_life (struct world *w)
                                         .lease_ms = 60000,
                                         .max_backlog_ms = 2000,
                                         .forward_timeout_ms = 5000,
-                                        .max_waiting = 100 };
+                                        .max_waiting = 100,
+                                        .share = NODE_SHARE_AUTO,
+                                        .share_keep = 512 };
     const struct report report = { .from = CHILD, .low_ms = 5 };
     size_t size;
 
@@ -100,6 +111,8 @@ static bool node_life (struct world *w)
         ask (w, T0 + SECOND, i, i % 2 ? UUID : CHILD);
     for (uint64_t i = 0; i < 20; i++)
         node_tick (w->n, T0 + SECOND + i * MS);
+    want_part (w, T0 + SECOND + 20 * MS, 3);
+    want_part (w, T0 + SECOND + 20 * MS, 4);
     want_for_child (w, T0 + 2 * SECOND, 2);
     node_stop (w->n, T0 + 2 * SECOND);
     free (node_leave (w->n, NULL, 0, &size));
@@ -158,7 +171,7 @@ static int authority_life (void)
 {
     const struct authority_config config = { .max_generators = 10, .lease_ms = 60000 };
     const struct lease_record fresh = { 0 };
-    const struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = 1 };
+    const struct want want = { .rank = 5, .incarnation = CHILD, .number = 1, .size = BOX_WHOLE };
     struct world w = { 0 };
     struct lease_answer answer;
     struct lease_record last;

@@ -13,9 +13,6 @@
  * Each request that is part of a forward has 'asked' > 0 and is in the forward's list. The ids of the answer are dealt
  * out in the order of the list. A request that is answered meanwhile keeps its place in the list until the forward
  * ends.
- *
- * An owner rank that has too much to make uses a third combined request. It carries requests of children, and the rank
- * makes ids for others meanwhile. A requester that has requests in it gets no other ids before these are complete.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,8 +23,7 @@
 
 #define FIRST_RETRY_US 20000 /* pause after a failed forward; doubles up to LAST_RETRY_US */
 #define LAST_RETRY_US 500000
-#define LEAST_PATIENCE_US \
-    100000 /* least wait for an answer; a borrower waits 8 round trips, an owner twice the time to make the ids here */
+#define LEAST_PATIENCE_US 100000 /* least wait for an answer of a rank that holds a part; it waits for 8 round trips */
 #define UP_TURN (16 * WAITING_TURN) /* ids of a client in each round trip; so many ids hardly prolong the round trip */
 
 /* --- up -------------------------------------------------------------------------------------- */
@@ -55,7 +51,6 @@ void node_forward_end (struct node *n)
 {
     end (n, &n->up.all);
     end (n, &n->up.newcomers);
-    end (n, &n->up.spilled);
 }
 
 static void retry_later (struct forward *f, uint64_t now_us)
@@ -230,9 +225,9 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
  */
 void node_forward_abandon (struct node *n)
 {
-    if (!node_forward_is_busy (n) && !n->up.spilled.busy)
+    if (!node_forward_is_busy (n))
         return;
-    n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy + n->up.spilled.busy;
+    n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy;
     n->waiting.has_newcomers = true; /* newcomers may wait */
     node_forward_end (n);
     if (n->parent_up)
@@ -286,109 +281,6 @@ void node_forward_review (struct node *n)
     }
 }
 
-/* --- more than can be made here ---------------------------------------------------------------- */
-
-bool node_forward_has_spilled (const struct node *n, const struct requester *a)
-{
-    const struct pending *p;
-
-    if (!n->up.spilled.busy)
-        return false;
-    TAILQ_FOREACH (p, &a->waiting, turn)
-        if (p->asked > 0 && p->cookie)
-            return true;
-    return false;
-}
-
-uint64_t node_forward_left_here (const struct node *n)
-{
-    return n->waiting.missing - (n->up.spilled.busy ? n->up.spilled.count : 0);
-}
-
-/* Pass on all requests of a child. Nothing is passed on if they do not fit, or if fewer than 'keep' ids would be left
- * to make here (rule P_KEEP of doc/model). A newcomer's request is not passed on, because its few ids are made sooner
- * here. Returns how many requests were added.
- */
-static size_t mark_spilled (struct node *n, const struct requester *a, uint64_t keep)
-{
-    struct forward *f = &n->up.spilled;
-    struct pending *p;
-
-    if (a->kind != REQUESTER_BROKER || a->missing + f->count > NODE_MAX_COUNT
-        || a->missing + f->count + keep > n->waiting.missing)
-        return 0;
-    TAILQ_FOREACH (p, &a->waiting, turn)
-        add_share (n, f, p, NODE_MAX_COUNT);
-    return a->length;
-}
-
-/* Fill the forward of passed-on requests. Begin with the requesters whose turn is last. */
-static size_t combine_spilled (struct node *n, uint64_t keep)
-{
-    const struct requester *a;
-    size_t requests = 0;
-
-    n->up.spilled.count = 0;
-    n->up.spilled.traced = false;
-    n->up.spilled.after = n->last_id; /* rule P_AFTER: the answer's ids are above it */
-    TAILQ_FOREACH_REVERSE (a, &n->waiting.round, requesters, link)
-        requests += mark_spilled (n, a, keep);
-    return requests;
-}
-
-static uint64_t spill_end_us (const struct node *n)
-{
-    return n->up.spilled.sent_us + max_u64 (2 * n->up.here_us, LEAST_PATIENCE_US);
-}
-
-void node_forward_spill (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->up.spilled;
-    uint64_t most = n->config.spill_backlog_ms * node_per_ms (n);
-
-    if (most == 0 || !n->owner || !n->parent_up || node_forward_left_here (n) <= most || !may_send (n, now_us, f))
-        return;
-    size_t requests = combine_spilled (n, most / 2);
-    n->up.here_us = n->waiting.missing * 1000 / node_per_ms (n);
-    send (n, now_us, f);
-    if (f->busy) {
-        n->stats.spilled += requests;
-        node_wake (n, spill_end_us (n));
-    }
-    else /* maybe nothing fits: do not search again at each request */
-        f->retry_us = max_u64 (f->retry_us, now_us + 1000);
-}
-
-void node_forward_take_back (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->up.spilled;
-    bool unwanted = is_unwanted (f);
-
-    if (!f->busy)
-        return;
-    if (!unwanted && now_us < spill_end_us (n)) {
-        node_wake (n, spill_end_us (n));
-        return;
-    }
-    n->stats.forwards_lost++;
-    end (n, f);
-    if (!unwanted || now_us - f->sent_us > n->up.here_us)
-        retry_later (f, now_us);
-    if (n->parent_up && !node_forward_is_busy (n)) /* a cancel would end these, too */
-        n->ops->cancel (n->arg);
-}
-
-/* If passing on took longer than making all waiting ids here would have taken, delay the next attempt. */
-static void judge_spill (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->up.spilled;
-
-    if (now_us - f->sent_us > n->up.here_us)
-        retry_later (f, now_us);
-    else
-        f->backoff_us = 0;
-}
-
 /* --- down ------------------------------------------------------------------------------------ */
 
 /* The forward under way with this tag, or NULL. */
@@ -396,8 +288,6 @@ static struct forward *find_forward (struct node *n, uint32_t tag)
 {
     if (n->up.all.busy && tag == n->up.all.tag)
         return &n->up.all;
-    if (n->up.spilled.busy && tag == n->up.spilled.tag)
-        return &n->up.spilled;
     return n->up.newcomers.busy && tag == n->up.newcomers.tag ? &n->up.newcomers : NULL;
 }
 
@@ -487,11 +377,11 @@ static void note_trip (struct node *n, uint64_t now_us, const struct forward *f)
     n->up.trip_us = n->up.trip_us > 0 ? (7 * n->up.trip_us + us) / 8 : us;
 }
 
-/* Handle the failure of a forward. The ids that an owner passed on are made here instead, whatever the error is. */
+/* Handle the failure of a forward. */
 static void miss (struct node *n, uint64_t now_us, struct forward *f, int errnum, const char *text)
 {
     n->stats.forwards_lost++;
-    if (is_final (errnum) && f != &n->up.spilled) { /* an answer: nothing to retry */
+    if (is_final (errnum)) { /* an answer: nothing to retry */
         fail_asked (n, f, errnum, text);
         f->backoff_us = 0;
     }
@@ -515,13 +405,10 @@ bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const str
         miss (n, now_us, f, EPROTO, "the parent broker's answer to the request for ids is invalid");
         return true;
     }
-    if (f == &n->up.spilled)
-        judge_spill (n, now_us);
-    else {
-        f->backoff_us = 0;
-        note_trip (n, now_us, f);
-    }
+    f->backoff_us = 0;
+    note_trip (n, now_us, f);
     n->stats.ids_from_above += f->count;
+    node_lease_note_from_above (n, now_us, f->count);
     node_follow (n, now_us, run[nruns - 1].first + run[nruns - 1].n - 1);
     deal_out (n, now_us, f, run);
     assert (TAILQ_EMPTY (&f->shares)); /* an answer has as many ids as were requested */
@@ -542,6 +429,6 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 void node_forward_parent (struct node *n, uint64_t now_us)
 {
     node_forward_abandon (n); /* rule RESEND: sent again to the new parent */
-    n->up.all.backoff_us = n->up.newcomers.backoff_us = n->up.spilled.backoff_us = 0;
-    n->up.all.retry_us = n->up.newcomers.retry_us = n->up.spilled.retry_us = now_us;
+    n->up.all.backoff_us = n->up.newcomers.backoff_us = 0;
+    n->up.all.retry_us = n->up.newcomers.retry_us = now_us;
 }

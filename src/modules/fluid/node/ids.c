@@ -30,7 +30,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
 {
     if (t_ms < n->cursor_ms) /* 'gen' refuses such a time, but a lane that was not used since then does not */
         return 0;
-    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* rule S_ASIDE */
+    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* rule NEVER_USE_GRANTED */
     if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
         page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* 'gen' is done with this millisecond */
     if (got <= 0)
@@ -63,10 +63,10 @@ static uint64_t first_ms (struct node *n, const struct pending *p)
 {
     uint64_t ms = max_u64 (node_floor_ms (n, p->after), p->arrival_ms);
 
-    return max_u64 (ms, max_u64 (n->cur.range.lo_ms, n->cursor_ms));
+    return max_u64 (ms, max_u64 (n->cur.box.range.lo_ms, n->cursor_ms));
 }
 
-/* How many ids of a millisecond are left above the last id. Granules that are subleased do not count; the lanes do. */
+/* How many ids of a millisecond are left above the last id. Granules that are granted do not count; the lanes do. */
 static uint32_t left_of (struct node *n, uint64_t ms)
 {
     struct fluid_fields last = fluid_split (n->last_id);
@@ -104,7 +104,7 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
         uint32_t end = want - got < left ? want : got + left, k;
         fluid_t first;
 
-        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run ends at subleased numbers */
+        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run ends at granted numbers */
             if (waiting_add_run (&n->waiting, p, first, k) < 0)
                 return got;
             got += k;
@@ -118,8 +118,6 @@ static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct 
 {
     struct pending *p;
 
-    if (node_forward_has_spilled (n, a)) /* rule P_ASKER: its ids stay in order */
-        return NULL;
     TAILQ_FOREACH (p, &a->waiting, turn)
         if (p->asked == 0 && is_ripe (n, now_us, p->from_broker, p->after, now_ms))
             return p;
@@ -159,7 +157,7 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
         else if (!serve (n, now_us, now_ms, p))
             break;
     }
-    if (node_forward_left_here (n) > 0)
+    if (n->waiting.missing > 0)
         node_wake_ms (n, now_us, now_ms + 1);
 }
 
@@ -204,7 +202,7 @@ static void expire (struct node *n, uint64_t now_us, bool active)
     uint64_t timeout_us = (n->config.forward_timeout_ms + (active ? n->config.max_backlog_ms : 0)) * 1000;
     uint64_t before_us = now_us >= timeout_us ? now_us - timeout_us + 1 : 0;
     uint64_t first_us = active ? waiting_expire (&n->waiting, before_us, EAGAIN, OVERLOAD)
-                               : waiting_expire (&n->waiting, before_us, EHOSTUNREACH, node_lessor_excuse (n));
+                               : waiting_expire (&n->waiting, before_us, EHOSTUNREACH, node_source_excuse (n));
 
     if (first_us != NEVER)
         node_wake (n, first_us + timeout_us);
@@ -228,18 +226,18 @@ void node_ids_stop (struct node *n)
     fail_all (n, EHOSTUNREACH, "the fluid service of this broker is stopping");
 }
 
-/* If the waiting requests are too much for a borrower's sublease, forward all of them. Returns whether the answer to a
- * forward is under way; until it arrives, the borrower makes no ids (rule O_WAIT). If no waiting request may be
+/* If the waiting requests are too much for a part, forward all of them. Returns whether the answer to a
+ * forward is under way; until it arrives, the rank makes no ids (rule WAIT_FOR_FORWARD). If no waiting request may be
  * forwarded now, all ids are made here.
  */
 static bool is_for_above (struct node *n, uint64_t now_us)
 {
     if (n->owner)
         return false;
-    if (!node_forward_is_busy (n) && node_share_is_short (n, now_us, 0))
+    if (!node_forward_is_busy (n) && node_lease_is_short (n, now_us, 0))
         node_forward_waiting (n, now_us);
     if (node_forward_is_overdue (n, now_us))
-        node_forward_give_up (n, now_us); /* rule O_TURN: make them here */
+        node_forward_give_up (n, now_us); /* rule GIVE_UP_IN_TIME: make them here */
     return node_forward_is_busy (n);
 }
 
@@ -251,17 +249,14 @@ void node_ids_work (struct node *n, uint64_t now_us)
         return;
     if (n->waiting.unjudged && n->clock->known)
         judge (n, now_us);
-    node_forward_take_back (n, now_us);
     bool goes_up = is_for_above (n, now_us);
     if (!goes_up && node_may_generate (n, now_us, &now_ms)) {
         if (node_forward_is_busy (n))
             node_forward_abandon (n);
         generate_waiting (n, now_us, now_ms);
-        node_forward_spill (n, now_us);
     }
     bool active = node_may_generate (n, now_us, &now_ms);
     expire (n, now_us, active);
-    node_forward_take_back (n, now_us); /* its requests may have expired */
     if (active && !goes_up)
         return;
     if (is_over (n, now_us))
@@ -307,7 +302,7 @@ static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_re
 
     if (!is_first (n, req) || !node_may_generate (n, now_us, &now_ms)
         || !is_ripe (n, now_us, req->from_broker, req->after, &now_ms)
-        || (!n->owner && node_share_is_short (n, now_us, req->count)))
+        || (!n->owner && node_lease_is_short (n, now_us, req->count)))
         return 0;
     return reserve (n, now_ms, req->count, first);
 }
@@ -385,7 +380,7 @@ enum node_taken node_ids_request (struct node *n, uint64_t now_us, const struct 
         return NODE_REFUSED;
     }
     uint32_t got = serve_now (n, now_us, req, &first);
-    node_share_note (n, now_us, req->count, got);
+    node_lease_note (n, now_us, req, got);
     if (got < req->count)
         return enqueue (n, now_us, req, first, got);
     n->ops->reply (n->arg, req->cookie, &(struct id_run){ first, got }, 1);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease.c - a node's leases, and lease requests of its children
+/* lease.c - what a node holds, and what it grants on
  *
- * The node sends its own lease request together with those of its children (lease_relay.h). A node with children delays
- * its own renewal until they renew. Other modules of the broker get subleases of time.
+ * A rank that owns a generator holds a lease of it from rank 0. Its requests go up together with those of its subtree
+ * (lease_relay.h), and a node with children delays its own renewal until they renew. Any other rank holds a part of its
+ * parent's box if it needs one. Every rank grants parts of what it holds to its children, and time to other modules of
+ * its broker. held.h keeps what the node holds, grants.h what it granted. demand.h decides how much is needed.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -16,6 +17,22 @@
 #include "modules/fluid/node/private.h"
 
 #define NSENT (sizeof (((struct node *)0)->asked.sent) / sizeof (((struct node *)0)->asked.sent[0]))
+#define PART_TAG (LEASE_RELAY_LAST_TAG + 1) /* of all requests for a part: an answer has the request's number */
+#define HERE_MS 4  /* a rank with a part makes what waits itself if that takes at most this long */
+#define BUSY_MS 16 /* a rank with a larger backlog, at its present rate, keeps all numbers */
+#define BUSY_RETRY_MS 1000
+#define MORE_RETRY_MS 20 /* a child asks again after this time, because this node asks its parent for more meanwhile */
+
+static uint64_t lease_us (const struct node *n)
+{
+    return n->config.lease_ms * 1000;
+}
+
+/* No id was made, and no part was granted, at or above this time. */
+static uint64_t end_ms (const struct node *n)
+{
+    return max_u64 (n->cursor_ms + 1, grants_end (&n->parts)); /* rules END_ABOVE_MADE, END_ABOVE_GRANTED */
+}
 
 /* --- the source of a node's leases and time: its parent, or at rank 0 the authority beside it ---- */
 
@@ -23,128 +40,140 @@
  * immediately; node_tick () notices its other changes.
  */
 
-static bool node_lessor_is_up (const struct node *n)
+static bool source_is_up (const struct node *n)
 {
-    return n->lessor.authority || n->parent_up;
+    return n->source.authority || n->parent_up;
 }
 
 static int ask_authority (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
 {
     struct lease_answer answer;
 
-    authority_answer (n->lessor.authority, now_us, req, &answer);
+    authority_answer (n->source.authority, now_us, req, &answer);
     if (tag != 0)
         node_lease_take (n, now_us, tag, &answer);
     return 0;
 }
 
 /* Like lease_up () of struct node_ops. */
-static int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
+static int ask_source (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
 {
-    if (n->lessor.authority)
+    if (n->source.authority)
         return ask_authority (n, now_us, tag, req);
     if (tag != 0)
         n->stats.lease_messages++;
     return n->ops->lease_up (n->arg, tag, req);
 }
 
-void node_lessor_hear_jumps (struct node *n)
+void node_source_hear_jumps (struct node *n)
 {
-    if (!n->lessor.authority)
+    if (!n->source.authority)
         return;
-    uint64_t jumped_us = authority_news (n->lessor.authority).jumped_us;
+    uint64_t jumped_us = authority_news (n->source.authority).jumped_us;
 
-    if (jumped_us != n->lessor.heard.jumped_us)
-        node_share_jumped (n, jumped_us - n->lessor.heard.jumped_us);
-    n->lessor.heard.jumped_us = jumped_us;
+    if (jumped_us != n->source.heard.jumped_us)
+        grants_jumped (&n->parts, jumped_us - n->source.heard.jumped_us);
+    n->source.heard.jumped_us = jumped_us;
 }
 
-/* The authority is fenced, because brokers hold leases that its table does not have. The ranges of this rank came from
- * the same table, so this rank makes no further ids of them.
- */
-static void node_lease_fence (struct node *n)
+void node_source_hear (struct node *n, uint64_t now_us)
 {
-    struct lease_back rest;
-
-    if (!n->lessee.closed)
-        lessee_close (&n->lessee, 0, &rest);
-    node_make_nothing (n);
-}
-
-void node_lessor_hear (struct node *n, uint64_t now_us)
-{
-    if (!n->lessor.authority)
+    if (!n->source.authority)
         return;
-    struct authority_news news = authority_news (n->lessor.authority), *heard = &n->lessor.heard;
+    struct authority_news news = authority_news (n->source.authority), *heard = &n->source.heard;
 
-    node_lessor_hear_jumps (n);
+    node_source_hear_jumps (n);
     if (news.steps != heard->steps)
         node_close_past (n, now_us);
     if (news.stored != heard->stored)
-        lessee_hurry (&n->lessee, now_us);
-    if (news.fenced_by_foreign && !heard->fenced_by_foreign)
-        node_lease_fence (n);
+        held_hurry (&n->held, now_us);
+    if (news.fenced_by_foreign && !heard->fenced_by_foreign) {
+        /* This rank's leases came from the same table as those that the authority does not know. */
+        held_close (&n->held);
+        node_make_nothing (n);
+    }
     *heard = news;
 }
 
-const char *node_lessor_excuse (const struct node *n)
+const char *node_source_excuse (const struct node *n)
 {
-    if (n->lessor.authority)
-        return authority_excuse (n->lessor.authority);
+    if (n->source.authority)
+        return authority_excuse (n->source.authority);
     return n->parent_up ? "no ancestor answered within fluid.forward-timeout"
                         : "no lease, and no parent broker within fluid.forward-timeout";
 }
 
-/* --- leases -------------------------------------------------------------------------------------- */
+/* --- how much is needed ---------------------------------------------------------------------------- */
 
-static uint64_t lease_us (const struct node *n)
+static uint32_t round_up (uint32_t n)
 {
-    return n->config.lease_ms * 1000;
+    uint32_t size = BOX_MIN_SIZE;
+
+    while (size < BOX_MAX_PART && size < n)
+        size *= 2;
+    return size < BOX_MAX_PART ? size : BOX_MAX_PART;
 }
 
-/* Accept a granted range. The range in use may have become longer or invalid, so it is looked up again. */
-static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
+/* The size of the part to request now, 0: none. It is enough for this rank and for what its children want. It grows
+ * immediately, and shrinks only if a quarter is enough.
+ */
+static uint32_t part_needed (struct node *n, uint64_t now_us)
 {
-    node_look_anew (n);
-    if (lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant)) {
-        n->stats.renewals++;
-        n->renewed_us = now_us;
-    }
+    uint32_t below = grants_wanted (&n->parts, now_us), had = n->held.want.size;
+    uint32_t here = n->config.share;
+
+    if (n->config.share == NODE_SHARE_AUTO)
+        here = demand_size (&n->own, now_us) + demand_size (&n->passing, now_us);
+    uint32_t size = below > 0 ? round_up (here + below) : here < BOX_MAX_PART ? here : BOX_MAX_PART;
+
+    return n->held.count > 0 && below > 0 && size < had && size * 4 > had ? had : size;
 }
 
-void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
-                          const struct lease_grant *grant, size_t ngrant)
+void node_lease_note (struct node *n, uint64_t now_us, const struct node_request *req, uint32_t got)
 {
-    const struct node *n = arg;
-    struct lease_answer answer = { .grant = grant,
-                                   .ngrant = ngrant,
-                                   .has_epoch = n->epoch.known,
-                                   .epoch_ms = n->epoch.ms,
-                                   .lease_ms = n->root_lease_ms };
+    struct demand *d = req->from_broker ? &n->passing : &n->own;
+    bool has_all = n->owner || d->size == 0 || n->held.size >= n->held.want.size; /* otherwise more would not help */
 
-    answer.has_time = node_clock (n, now_us, &answer.sent_us, &answer.bound_us);
-    if (answer.sent_us > now_us - received_us) /* otherwise the instance is younger than the wait */
-        answer.received_us = answer.sent_us - (now_us - received_us);
-    n->ops->lease_reply (n->arg, cookie, &answer);
+    if (n->config.share == NODE_SHARE_AUTO)
+        demand_note (d, now_us, req->count, got < req->count && has_all);
 }
 
-/* --- wanted ------------------------------------------------------------------------------ */
+void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids)
+{
+    demand_note_from_above (&n->own, now_us, ids);
+    demand_note_from_above (&n->passing, now_us, ids);
+}
+
+/* What takes a few milliseconds is made here, even if forwarding were a little faster: otherwise the numbers of the part
+ * would be unused meanwhile, and the parent would lack them.
+ */
+bool node_lease_is_short (struct node *n, uint64_t now_us, uint64_t more)
+{
+    uint64_t now_ms;
+
+    if (!n->parent_up || !node_may_generate (n, now_us, &now_ms))
+        return false;
+    return n->waiting.missing + more > (uint64_t)HERE_MS * box_size (node_granules (n, now_ms));
+}
+
+/* --- requests to the source ------------------------------------------------------------------------- */
 
 /* When this node's own request must be sent if no child's request is sent before. A node with children waits for their
  * requests, which arrive a hop later, unless the node has less than half a lease left.
  */
 static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
+    const struct held *h = &n->held;
+
     if (!n->owner)
         return NEVER;
-    uint64_t due_us = lessee_due (&n->lessee, now_us, now_ms);
+    uint64_t due_us = held_due (h, now_us, now_ms, BOX_WHOLE);
     bool has_children = n->last_child_us > 0 && now_us - n->last_child_us < lease_us (n);
 
-    if (due_us == NEVER || n->lessee.asking || !has_children
-        || lessee_end (&n->lessee) < now_ms + n->config.lease_ms / 2
-        || n->lessee.until_us < now_us + lease_us (n) * 3 / 4)
+    if (due_us == NEVER || h->asking || !has_children || held_end (h) < now_ms + n->config.lease_ms / 2
+        || h->counted_us < now_us + lease_us (n) * 3 / 4)
         return due_us;
-    uint64_t half_us = now_us + (lessee_end (&n->lessee) - now_ms - n->config.lease_ms / 2) * 1000;
+    uint64_t half_us = now_us + (held_end (h) - now_ms - n->config.lease_ms / 2) * 1000;
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
@@ -153,26 +182,26 @@ static uint64_t due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t due_us = min_u64 (n->relay.due_us, own_due (n, now_us, now_ms));
 
-    return n->lessor.authority ? due_us : max_u64 (due_us, n->relay.open_us);
+    return n->source.authority ? due_us : max_u64 (due_us, n->relay.open_us);
 }
 
-void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag)
+static void missed (struct node *n, uint64_t now_us, uint64_t retry_ms)
 {
-    if (tag == n->asked.own_tag)
-        lessee_missed (&n->lessee, now_us, node_now_ms (n, now_us));
-    lease_relay_answered (&n->relay, now_us, tag, NULL, 0);
+    held_missed (&n->held, now_us, node_now_ms (n, now_us), retry_ms);
 }
 
+/* Ask for a lease of the own generator, and for those of the subtree. */
 static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     struct lease_request req;
-    struct lease_want want;
+    struct want want;
     bool own = n->owner
-               && (lessee_due (&n->lessee, now_us, now_ms) <= now_us || lessee_may_join (&n->lessee, now_us, now_ms));
+               && (held_due (&n->held, now_us, now_ms, BOX_WHOLE) <= now_us
+                   || held_may_join (&n->held, now_us, now_ms));
 
     if (own) {
-        lessee_ask (&n->lessee, now_us, now_ms, &want);
-        want.size = n->config.lanes > 1 ? n->config.size : 0; /* rule LANE_SIZE: the root checks it */
+        held_ask (&n->held, now_us, now_ms, BOX_WHOLE, 0, &want);
+        want.ranks = n->config.lanes > 1 ? n->config.size : 0; /* rule LANE_SIZE: the root checks it */
     }
     uint32_t tag = lease_relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
     if (tag == 0)
@@ -185,15 +214,83 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
     }
     n->asked.sent[tag % NSENT].tag = tag;
     n->asked.sent[tag % NSENT].us = now_us;
-    if (node_lessor_ask (n, now_us, tag, &req) < 0)
-        node_lease_miss (n, now_us, tag);
+    if (ask_source (n, now_us, tag, &req) < 0)
+        node_lease_miss (n, now_us, tag, EHOSTUNREACH);
+}
+
+static void send_part (struct node *n, uint64_t now_us, const struct want *want)
+{
+    const struct lease_request req = { .want = want, .nwant = 1, .is_part = true };
+
+    node_look_anew (n); /* rule NEVER_USE_RETURNED: the box in use may end earlier now */
+    n->stats.part_messages++;
+    if (n->ops->lease_up (n->arg, want->size > 0 ? PART_TAG : 0, &req) < 0)
+        missed (n, now_us, 0);
+}
+
+/* The granules to keep if this node should have less than it holds: those of its children, and the lowest of the others
+ * up to the size that it needs and should have. Returns 0 if there is nothing to return.
+ */
+static uint64_t kept_of (const struct node *n, uint64_t now_ms, uint32_t size)
+{
+    const struct held *h = &n->held;
+    uint32_t most = h->share > 0 && h->share < size ? h->share : size;
+    uint64_t has = held_granules (h), kept = grants_granules (&n->parts, now_ms) & has;
+
+    if (size == 0 || h->asking || h->size <= most)
+        return 0;
+    for (uint64_t left = has & ~kept; left != 0 && box_size (kept) < most; left &= left - 1)
+        kept |= left & -left;
+    return kept == has ? 0 : kept;
+}
+
+static uint64_t part_due (const struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size)
+{
+    if (kept_of (n, now_ms, size) != 0)
+        return max_u64 (now_us, n->held.ask_us);
+    return held_due (&n->held, now_us, now_ms, size);
+}
+
+/* Ask for a part, or return it. It is not returned while requests wait, because they may have ids of it already. */
+static void ask_part (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size)
+{
+    struct held *h = &n->held;
+    uint64_t kept = kept_of (n, now_ms, size);
+    struct want want;
+
+    if (part_due (n, now_us, now_ms, size) > now_us)
+        return;
+    if (size == 0) {
+        if (n->waiting.length == 0 && held_return (h, end_ms (n), grants_left_ms (&n->parts, now_us), &want))
+            send_part (n, now_us, &want);
+        return;
+    }
+    if (kept != 0)
+        held_ask_less (h, now_us, now_ms, size, n->cursor_ms + 1, kept, &want);
+    else
+        held_ask (h, now_us, now_ms, size, end_ms (n), &want);
+    send_part (n, now_us, &want);
+}
+
+static void part_work (struct node *n, uint64_t now_us)
+{
+    if (n->owner || n->config.share == NODE_SHARE_OFF || !n->parent_up || !n->clock->known || n->doubt.now)
+        return;
+    uint64_t now_ms = node_now_ms (n, now_us);
+    uint32_t size = part_needed (n, now_us);
+
+    ask_part (n, now_us, now_ms, size);
+    if (size > 0)
+        node_wake (n, part_due (n, now_us, now_ms, size));
+    if (n->config.share == NODE_SHARE_AUTO)
+        node_wake (n, min_u64 (demand_due (&n->own), demand_due (&n->passing)));
 }
 
 void node_lease_work (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms = node_now_ms (n, now_us);
     uint64_t keep_us = lease_us (n) / 2;
-    bool up = node_lessor_is_up (n);
+    bool up = source_is_up (n);
 
     if (now_us > keep_us)
         lease_relay_drop_old (&n->relay, now_us, now_us - keep_us);
@@ -203,7 +300,10 @@ void node_lease_work (struct node *n, uint64_t now_us)
         node_wake (n, due (n, now_us, now_ms));
     if (lease_relay_oldest (&n->relay) != NEVER)
         node_wake (n, lease_relay_oldest (&n->relay) + keep_us + 1);
+    part_work (n, now_us);
 }
+
+/* --- answers ------------------------------------------------------------------------------------------ */
 
 static void note_epoch (struct node *n, const struct lease_answer *answer)
 {
@@ -219,14 +319,21 @@ static void note_epoch (struct node *n, const struct lease_answer *answer)
     }
 }
 
-/* The root decides how long ranges may be used, because the watermark waits for that long (watermark.h). */
+void node_lease_term (struct node *n)
+{
+    uint64_t term_ms = max_u64 (n->root_lease_ms / 4, 1);
+
+    n->parts.term_ms = n->time.term_ms = term_ms;
+    n->held.term_ms = n->owner ? n->root_lease_ms : term_ms;
+}
+
+/* The root decides how long boxes may be used, because the watermark waits for that long (watermark.h). */
 static void note_lease (struct node *n, const struct lease_answer *answer)
 {
     if (answer->lease_ms == 0)
         return;
     n->root_lease_ms = answer->lease_ms;
-    n->lessee.lease_ms = answer->lease_ms;
-    node_share_term (n);
+    node_lease_term (n);
 }
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
@@ -241,82 +348,244 @@ static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const stru
                                            .peer_bound_us = answer->bound_us });
 }
 
+/* Accept boxes. What is in use may have become longer or invalid, so it is looked up again. */
+static bool take (struct node *n, uint64_t now_us, const struct lease_answer *a)
+{
+    node_look_anew (n);
+    return held_take (&n->held, now_us, node_now_ms (n, now_us), a->grant, a->ngrant, a->share, a->retry_ms);
+}
+
+static void take_whole (struct node *n, uint64_t now_us, const struct lease_answer *answer)
+{
+    if (!take (n, now_us, answer))
+        return;
+    n->stats.renewals++;
+    n->renewed_us = now_us;
+}
+
+static void take_part (struct node *n, uint64_t now_us, const struct lease_answer *answer)
+{
+    if (!n->owner && answer->ngrant > 0 && take (n, now_us, answer))
+        n->stats.parts_received++;
+    else
+        missed (n, now_us, answer->retry_ms);
+}
+
 void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
+    if (tag == PART_TAG) {
+        take_part (n, now_us, answer);
+        return;
+    }
     note_time (n, now_us, tag, answer);
     note_epoch (n, answer);
     note_lease (n, answer);
-    for (size_t i = 0; n->owner && i < answer->ngrant; i++)
-        take (n, now_us, &answer->grant[i]);
-    if (n->owner && n->lessee.asking && tag == n->asked.own_tag)
-        lessee_missed (&n->lessee, now_us, node_now_ms (n, now_us));
+    if (n->owner && answer->ngrant > 0)
+        take_whole (n, now_us, answer);
+    if (n->owner && n->held.asking && tag == n->asked.own_tag)
+        missed (n, now_us, 0);
     lease_relay_answered (&n->relay, now_us, tag, answer->grant, answer->ngrant);
 }
 
-/* --- children ------------------------------------------------------------------------------------ */
+/* ENOSYS: the parent's module is being loaded again. */
+static void part_miss (struct node *n, uint64_t now_us, int errnum)
+{
+    if (errnum == ENOTSUP || errnum == EPERM || errnum == EPROTO)
+        held_refused (&n->held);
+    else
+        missed (n, now_us, errnum == ENOSYS ? BUSY_RETRY_MS : 0);
+}
 
-bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
+void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
+{
+    if (tag == PART_TAG) {
+        part_miss (n, now_us, errnum);
+        return;
+    }
+    if (tag == n->asked.own_tag)
+        missed (n, now_us, 0);
+    lease_relay_answered (&n->relay, now_us, tag, NULL, 0);
+}
+
+/* --- requests of children: for whole generators, combined with those of this node ------------------------ */
+
+void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct grant *grant,
+                          size_t ngrant)
+{
+    const struct node *n = arg;
+    struct lease_answer answer = { .grant = grant,
+                                   .ngrant = ngrant,
+                                   .has_epoch = n->epoch.known,
+                                   .epoch_ms = n->epoch.ms,
+                                   .lease_ms = n->root_lease_ms };
+
+    answer.has_time = node_clock (n, now_us, &answer.sent_us, &answer.bound_us);
+    if (answer.sent_us > now_us - received_us) /* otherwise the instance is younger than the wait */
+        answer.received_us = answer.sent_us - (now_us - received_us);
+    n->ops->lease_reply (n->arg, cookie, &answer);
+}
+
+static void relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
 {
     if (n->stopped || lease_relay_add (&n->relay, now_us, node_now_ms (n, now_us), cookie, req) < 0) {
         node_relay_reply_cb (n, now_us, cookie, now_us, NULL, 0);
-        return false;
+        return;
     }
     n->last_child_us = now_us;
-    return true;
+    node_tick (n, now_us);
 }
 
-/* The caller has closed the generator (rule CLOSE_FIRST). The returned part begins above all ids and subleases. */
-void node_lease_stop (struct node *n, uint64_t now_us)
-{
-    struct lease_request req = { 0 };
-    struct lease_back back;
-    uint64_t end_ms = max_u64 (n->cursor_ms + 1, n->lent.range.hi_ms);
+/* --- requests of children: for a part, granted here --------------------------------------------------- */
 
-    end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender)); /* rule S_REST: not what is subleased */
-    end_ms = max_u64 (end_ms, n->spoilt.end_ms);
-    if (n->owner && lessee_close (&n->lessee, end_ms, &back)) {
-        back.left_ms = lender_left_ms (&n->sharing.lender, now_us); /* rule W_LENT: until then borrowers use it */
-        lease_relay_add_back (&n->relay, &back, 1);
-    }
-    uint32_t tag = lease_relay_flush (&n->relay, now_us, NULL, &req);
-    if (tag != 0 && node_lessor_is_up (n))
-        node_lessor_ask (n, now_us, 0, &req);
-    lease_relay_drop_old (&n->relay, now_us, NEVER);
-}
-
-/* --- subleases of time to other modules of the broker -------------------------------------------- */
-
-/* Two invariants, like those in lease/lease.c:
- * 1. Subleases of time are disjoint, because each begins at or after the end of all before it. Each lies in the range
- *    that contains now, which no other rank was or will be granted.
- * 2. This holds across restarts, because a node counts what it granted as used when it returns the rest of its lease
- *    (node_lease_stop ()). A node that crashes returns nothing.
+/* Sequence numbers that this rank must keep: what its clients need, and what forwards of children need if they lack
+ * something. An owner keeps at least the configured number, and never grants everything, because it cannot forward to a
+ * rank with more. A rank with a large backlog keeps all.
  */
-
-int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan)
+static uint32_t kept (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
+    uint32_t configured = n->config.share_keep > BOX_MIN_SIZE ? n->config.share_keep : BOX_MIN_SIZE;
+    uint32_t least = n->owner ? configured : 0;
+    uint32_t need = demand_now (&n->own, now_us) + demand_lacking (&n->passing, now_us);
+
+    if (need >= FLUID_PER_MS || n->waiting.missing > (uint64_t)BUSY_MS * box_size (node_granules (n, now_ms)))
+        return FLUID_PER_MS;
+    return need > least ? need : least;
+}
+
+/* Sequence numbers that this rank must return to its parent. */
+static uint32_t excess (const struct node *n)
+{
+    uint32_t all = box_size (n->cur.box.granules), share = n->held.share;
+
+    return !n->owner && share > 0 && share < all ? all - share : 0;
+}
+
+/* Find out what may be granted now. '*whole' is the part of the box in use that may be granted. */
+static struct grants_stock take_stock (struct node *n, uint64_t now_us, struct box *whole)
+{
+    struct grants_stock stock = { .whole = NULL };
     uint64_t now_ms;
+
+    if (!node_may_generate (n, now_us, &now_ms))
+        return stock;
+    *whole = n->cur.box;
+    whole->granules &= node_page_may_grant (n, now_ms);
+    stock.whole = whole;
+    stock.until_us = n->cur.until_us;
+    stock.from_ms = node_page_next_ms (n, now_us, now_ms);
+    uint32_t keep = kept (n, now_us, now_ms), of_page = box_size (n->cur.box.granules & ~whole->granules);
+    stock.keep = keep == FLUID_PER_MS ? keep : (keep > of_page ? keep - of_page : 0) + excess (n);
+    return stock;
+}
+
+/* Grant parts of what this rank holds. If a child wants more than it gets, this rank asks its parent for more, so the
+ * child asks again soon.
+ */
+static void grant_parts (struct node *n, uint64_t now_us, const struct want *want, struct grant grant[GRANTS_EACH],
+                         struct lease_answer *answer)
+{
+    uint32_t wanted = grants_wanted (&n->parts, now_us);
+    struct box whole;
+    struct grants_stock stock = take_stock (n, now_us, &whole);
+
+    answer->grant = grant;
+    answer->ngrant = grants_answer (&n->parts, now_us, node_now_ms (n, now_us), &stock, want, grant);
+    if (stock.whole && want->size > 0)
+        answer->share = grants_share (&n->parts, now_us, &stock, want);
+    if (!n->owner && grants_wanted (&n->parts, now_us) > wanted)
+        answer->retry_ms = MORE_RETRY_MS;
+    else if (answer->ngrant == 0 && stock.keep == FLUID_PER_MS)
+        answer->retry_ms = BUSY_RETRY_MS;
+    n->stats.parts_granted += answer->ngrant > 0;
+}
+
+static int answer_part (struct node *n, uint64_t now_us, void *cookie, const struct want *want)
+{
+    struct lease_answer answer = { .ngrant = 0 };
+    struct grant grant[GRANTS_EACH];
+
+    errno = n->stopped ? EHOSTUNREACH : ENOTSUP;
+    if (n->stopped || n->config.share == NODE_SHARE_OFF)
+        return -1;
+    grant_parts (n, now_us, want, grant, &answer);
+    node_page_granted (n);
+    n->free.until_ms = 0;
+    n->ops->lease_reply (n->arg, cookie, &answer);
+    node_tick (n, now_us); /* so that this rank asks for what its children need */
+    return 0;
+}
+
+int node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
+{
+    if (req->is_part)
+        return answer_part (n, now_us, cookie, &req->want[0]);
+    relay (n, now_us, cookie, req);
+    return 0;
+}
+
+/* --- time for other modules of the broker, to make ids of another kind ----------------------------------- */
+
+int node_grant_time (struct node *n, uint64_t now_us, const char *holder, struct time_grant *time)
+{
+    struct want want = { .rank = n->config.rank, .number = ++n->time_number, .size = BOX_WHOLE };
+    uint64_t now_ms, had_ms = grants_end (&n->time);
+    struct grant grant[GRANTS_EACH];
 
     errno = n->owner ? EAGAIN : ENOTSUP;
     if (!n->owner || n->stopped || !n->epoch.known || !node_may_generate (n, now_us, &now_ms))
         return -1;
-    struct range range = { max_u64 (n->cur.range.lo_ms, n->lent.range.hi_ms),
-                           min_u64 (n->cur.range.hi_ms, now_ms + n->root_lease_ms / 4) };
-    if (range.lo_ms >= range.hi_ms)
+    const struct grants_stock stock = { .whole = &n->cur.box, .until_us = n->cur.until_us };
+    strncat (want.incarnation, holder, sizeof (want.incarnation) - 1);
+    if (grants_answer (&n->time, now_us, now_ms, &stock, &want, grant) == 0 || grant[0].box.range.hi_ms <= had_ms)
         return -1;
-    bool in_a_row = range.lo_ms == n->lent.range.hi_ms && strcmp (n->lent.borrower, borrower) == 0;
-    n->lent.range = (struct range){ in_a_row ? n->lent.range.lo_ms : range.lo_ms, range.hi_ms };
-    snprintf (n->lent.borrower, sizeof (n->lent.borrower), "%s", borrower);
-    *loan = (struct loan){
-        .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch.ms
-    };
+    *time = (struct time_grant){ .lo_ms = max_u64 (grant[0].box.range.lo_ms, had_ms),
+                                 .hi_ms = grant[0].box.range.hi_ms,
+                                 .clock_us = clock_read (n->clock, now_us),
+                                 .epoch_ms = n->epoch.ms };
     return 0;
 }
 
-void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms)
+void node_return_time (struct node *n, uint64_t now_us, const char *holder, uint64_t end_ms)
 {
-    struct range *r = &n->lent.range;
+    struct want want = { .rank = n->config.rank, .number = ++n->time_number, .end_ms = max_u64 (end_ms, 1) };
+    const struct grants_stock none = { .whole = NULL };
+    struct grant grant[GRANTS_EACH];
 
-    if (strcmp (n->lent.borrower, borrower) == 0 && end_ms < r->hi_ms)
-        r->hi_ms = max_u64 (end_ms, r->lo_ms);
+    strncat (want.incarnation, holder, sizeof (want.incarnation) - 1);
+    grants_answer (&n->time, now_us, node_now_ms (n, now_us), &none, &want, grant);
+}
+
+/* --- time and place ------------------------------------------------------------------------------------- */
+
+void node_lease_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
+{
+    if (off_us > 0)
+        held_lost_time (&n->held, (uint64_t)off_us);
+    else {
+        grants_jumped (&n->parts, (uint64_t)-off_us);
+        lease_relay_jumped (&n->relay, now_us, (uint64_t)-off_us);
+    }
+}
+
+/* Return what is held. The caller has closed the generator (rule NEVER_USE_RETURNED). The returned part begins above
+ * all ids, and above all that was granted on (rule END_ABOVE_GRANTED). Others use that until 'left_ms' has passed (rule
+ * TELL_TIME_LEFT).
+ */
+void node_lease_stop (struct node *n, uint64_t now_us)
+{
+    uint64_t low_ms = max_u64 (max_u64 (end_ms (n), grants_end (&n->time)), n->spoilt.end_ms);
+    struct lease_request req = { 0 };
+    struct want want;
+
+    if (!n->held.closed && held_return (&n->held, low_ms, grants_left_ms (&n->parts, now_us), &want)) {
+        if (n->owner)
+            lease_relay_add_return (&n->relay, &want);
+        else if (n->parent_up)
+            send_part (n, now_us, &want);
+    }
+    held_close (&n->held);
+    uint32_t tag = lease_relay_flush (&n->relay, now_us, NULL, &req);
+    if (tag != 0 && source_is_up (n))
+        ask_source (n, now_us, 0, &req);
+    lease_relay_drop_old (&n->relay, now_us, NEVER);
 }

@@ -7,22 +7,8 @@
  * possible, by the time and the held range. ids.c handles requests for ids, lease.c handles leases; this file connects
  * them. Each entry point ends in node_tick (), which does everything that has become possible or due.
  *
- * These rules make ids unique. Each entry ends with the place that keeps its rules. doc/model/README.md explains each
- * rule, and shows which promise breaks without it.
- *
- *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE,
- *   RETURN_INSIDE, STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
- *   NEW_INCARNATION          fluid_options.c chooses the incarnation
- *   CHECK_END, CHECK_BEGIN   node_may_generate () and lessee_range ()
- *   OWN_ANSWER               lessee_take () and lease_relay.c
- *   CLOSE_FIRST              lessee_close (), which node_stop () calls after it closed the generator
- *   ONE_ROOT                 libsqlite/database.c
- *
- * These rules make sure that each request is served in the end:
- *
- *   FORWARD, RESEND, RETRY, SEND_THE_REST, ABANDON   ids.c and forward.c
- *   REPEAT_WANT                                      lessee_ask ()
- *   ANSWER_AGAIN, HIGHEST_HORIZON                    lease_grant ()
+ * doc/model/README.md lists the rules that make ids unique and that make sure that each request is served, and the
+ * functions that keep them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -45,14 +31,14 @@ static enum node_state state_now (struct node *n, uint64_t now_us)
     bool makes = node_may_generate (n, now_us, &now_ms);
 
     if (!n->owner)
-        return makes ? NODE_BORROWING : NODE_IDLE;
+        return makes ? NODE_SHARING : NODE_IDLE;
     return makes ? NODE_ACTIVE : NODE_FENCED;
 }
 
 const char *node_state_name (enum node_state state)
 {
     static const char *const names[] = {
-        [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active", [NODE_BORROWING] = "borrowing"
+        [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active", [NODE_SHARING] = "sharing"
     };
 
     return names[state];
@@ -65,13 +51,13 @@ static void note_state (struct node *n, uint64_t now_us)
     if (state != n->state)
         node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->gen.generator, node_state_name (state));
     n->state = state;
-    if (n->cur.range.hi_ms > 0) { /* to notice the end of the range */
-        node_wake_ms (n, now_us, n->cur.range.hi_ms);
+    if (n->cur.box.range.hi_ms > 0) { /* to notice the end of the range */
+        node_wake_ms (n, now_us, n->cur.box.range.hi_ms);
         node_wake (n, n->cur.until_us);
     }
-    for (unsigned i = 0; state == NODE_FENCED && i < n->lessee.nranges; i++)
-        if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the range */
-            node_wake_ms (n, now_us, n->lessee.range[i].lo_ms);
+    for (unsigned i = 0; state == NODE_FENCED && i < n->held.count; i++)
+        if (n->held.lease[i].box.range.lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the range */
+            node_wake_ms (n, now_us, n->held.lease[i].box.range.lo_ms);
 }
 
 void node_tick (struct node *n, uint64_t now_us)
@@ -79,10 +65,9 @@ void node_tick (struct node *n, uint64_t now_us)
     n->deadline_us = NEVER;
     if (n->stopped)
         return;
-    node_lessor_hear (n, now_us);
-    lender_look (&n->sharing.lender, now_us);
+    node_source_hear (n, now_us);
+    grants_look (&n->parts, now_us);
     node_lease_work (n, now_us);
-    node_share_work (n, now_us);
     node_ids_work (n, now_us);
     node_watermark_work (n, now_us);
     node_page_work (n, now_us);
@@ -102,10 +87,8 @@ void node_parent (struct node *n, uint64_t now_us, bool up)
         return;
     n->parent_up = up;
     node_forward_parent (n, now_us);
-    if (n->owner && up)
-        lessee_hurry (&n->lessee, now_us);
     if (up)
-        node_share_moved (n, now_us);
+        held_moved (&n->held, now_us);
     node_tick (n, now_us);
 }
 
@@ -146,12 +129,6 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
         node_tick (n, now_us);
 }
 
-void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
-{
-    if (node_lease_relay (n, now_us, cookie, req))
-        node_tick (n, now_us);
-}
-
 void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
     if (n->stopped)
@@ -160,11 +137,11 @@ void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const s
     node_tick (n, now_us);
 }
 
-void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag)
+void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
 {
     if (n->stopped)
         return;
-    node_lease_miss (n, now_us, tag);
+    node_lease_miss (n, now_us, tag, errnum);
     node_tick (n, now_us);
 }
 
@@ -185,14 +162,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     if (n->stopped || off_us == 0)
         return;
     n->doubt.since_us = now_us;
-    if (off_us > 0)
-        lessee_lost_time (&n->lessee, (uint64_t)off_us);
-    if (off_us > 0)
-        node_share_lost_time (n, (uint64_t)off_us);
-    else {
-        node_share_jumped (n, (uint64_t)-off_us);
-        lease_relay_jumped (&n->relay, now_us, (uint64_t)-off_us);
-    }
+    node_lease_lost_time (n, now_us, off_us);
     node_look_anew (n);
     if (!n->clock->known)
         return;
@@ -216,8 +186,8 @@ static bool valid (const struct node_config *c)
     return has_lanes (c) && c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1
            && c->lease_ms >= MIN_LEASE_MS && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4
            && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4 && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4
-           && c->spill_backlog_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN
-           && (c->share <= NODE_SHARE_AUTO || area_granules (0, c->share) != 0) && c->share_keep <= FLUID_PER_MS;
+           && strlen (c->incarnation) == IDT_MSG_UUID_LEN
+           && (c->share <= NODE_SHARE_AUTO || box_is_part_size (c->share)) && c->share_keep <= FLUID_PER_MS;
 }
 
 void node_destroy (struct node *n)
@@ -225,7 +195,8 @@ void node_destroy (struct node *n)
     if (!n)
         return;
     free (n->reports.children.entry);
-    lender_fini (&n->sharing.lender);
+    grants_fini (&n->parts);
+    grants_fini (&n->time);
     lease_relay_fini (&n->relay);
     waiting_fini (&n->waiting);
     free (n);
@@ -247,41 +218,40 @@ struct node *node_create (const struct node_config *config, const struct node_op
     waiting_init (&n->waiting, ops->reply, ops->fail, arg, &n->stats.waiting);
     TAILQ_INIT (&n->up.all.shares);
     TAILQ_INIT (&n->up.newcomers.shares);
-    TAILQ_INIT (&n->up.spilled.shares);
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {
         page_gen_init (&n->gen, config->rank);
-        lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
         if (config->lanes > 1)
             lanes_init (&n->more, config->rank + config->size, config->size, config->lanes - 1);
     }
     n->root_lease_ms = config->lease_ms;
-    borrower_init (&n->sharing.borrower, config->incarnation, 1);
-    lender_init (&n->sharing.lender, 1);
-    node_share_term (n);
+    held_init (&n->held, config->rank, config->incarnation, n->owner, 1);
+    grants_init (&n->parts, 1, 0); /* cannot fail: a table of parts is allocated when it is needed */
+    grants_init (&n->time, 1, 0);
+    node_lease_term (n);
     lease_relay_init (&n->relay, config->lease_ms, node_relay_reply_cb, n);
     n->reports.children.keep_us = node_report_keep_us (n);
     return n;
 }
 
 /* If the authority has taken over the table of leases, the node continues in the unused part of its last range. That
- * part may begin below the end of the subleases of time to modules. This is harmless, because such subleases are for
- * ids of another kind, and the next one begins at that end.
+ * part may begin below the end of the time that was granted to modules. This is harmless, because such time is for ids
+ * of another kind, and the next grant of time begins at that end.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 {
     struct authority_status status;
 
     authority_status (a, now_us, &status);
-    n->lessor = (struct lessor){ .authority = a, .heard = authority_news (a) };
-    n->lessor.heard.jumped_us = 0; /* node_tick () then applies all jumps to the restored subleases */
+    n->source = (struct source){ .authority = a, .heard = authority_news (a) };
+    n->source.heard.jumped_us = 0; /* node_tick () then applies all jumps to the restored grants */
     n->clock = authority_clock (a);
     n->doubt.now = false;
     n->epoch.known = true;
     n->epoch.ms = status.epoch_ms;
-    if (!authority_reopen (a, n->lessee.generator, n->cursor_ms + 1))
-        n->lent.range = (struct range){ 0, 0 };
+    if (!authority_reopen (a, n->config.rank, n->cursor_ms + 1))
+        n->time.count = 0;
     node_tick (n, now_us);
 }
 
@@ -291,10 +261,9 @@ void node_stop (struct node *n, uint64_t now_us)
     n->stopped = true;
     node_ids_stop (n);
     node_page_close (n, now_us);
-    node_make_nothing (n); /* rule CLOSE_FIRST: close before anything is returned */
+    node_make_nothing (n); /* rule NEVER_USE_RETURNED: close before anything is returned */
     n->deadline_us = NEVER;
     node_watermark_stop (n);
-    node_share_stop (n, now_us);
     node_lease_stop (n, now_us);
 }
 
@@ -304,35 +273,28 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
 {
     *status = (struct node_status){ .state = n->owner ? NODE_FENCED : NODE_IDLE,
                                     .owns_generator = n->owner,
-                                    .generator = n->lessee.generator,
+                                    .generator = n->config.rank,
                                     .time_known = n->clock->known,
                                     .timestamp_ms = node_now_ms (n, now_us),
                                     .has_epoch = n->epoch.known,
                                     .epoch_ms = n->epoch.ms,
                                     .parent_up = n->parent_up,
                                     .waiting = n->waiting.length,
-                                    .holds_until_ms = lessee_end (&n->lessee) };
-    struct range range;
+                                    .holds_until_ms = held_end (&n->held) };
 
-    status->loans = lender_count (&n->sharing.lender, status->timestamp_ms, &status->lent_per_ms);
-    if (!n->owner && n->clock->known && !n->doubt.now
-        && borrower_area (&n->sharing.borrower, now_us, status->timestamp_ms, &status->area))
-        status->state = NODE_BORROWING;
-    if (n->owner && n->clock->known && !n->doubt.now
-        && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
-        status->state = NODE_ACTIVE;
-        status->lo_ms = range.lo_ms;
-        status->hi_ms = range.hi_ms;
+    status->grants = grants_count (&n->parts, status->timestamp_ms, &status->granted_per_ms);
+    if (n->clock->known && !n->doubt.now && held_find (&n->held, now_us, status->timestamp_ms, &status->lease)) {
+        status->state = n->owner ? NODE_ACTIVE : NODE_SHARING;
         status->lease_age_us = n->renewed_us > 0 ? now_us - n->renewed_us : 0;
     }
     if (n->clock->known)
         status->bound_us = clock_bound (n->clock, now_us);
 }
 
-size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks)
+size_t node_granted_to (const struct node *n, uint64_t now_us, uint32_t *ranks)
 {
-    static_assert (LENDER_MAX <= NODE_LENT_MAX, "a rank may have more subleases than the caller has room for");
-    return lender_ranks (&n->sharing.lender, node_now_ms (n, now_us), ranks);
+    static_assert (GRANTS_MAX <= NODE_GRANTS_MAX, "a rank may have granted more parts than the caller has room for");
+    return grants_ranks (&n->parts, node_now_ms (n, now_us), ranks);
 }
 
 struct node_stats *node_stats (struct node *n)
@@ -345,7 +307,7 @@ struct node_stats *node_stats (struct node *n)
 /* 'last_id' and the clock keep the ids of this rank in order across a reload.
  */
 
-static const char magic[8] = "fluid/7";
+static const char magic[8] = "fluid/8";
 
 struct node_handover {
     char magic[8];
@@ -356,17 +318,23 @@ struct node_handover {
     int64_t epoch_ms;
     uint64_t end_ms;    /* the node made no id at or above this time, but clients of a spoilt page may have made some */
     uint64_t spoilt_ms; /* below this time */
-    struct range lent;  /* the last sublease of time */
-    uint64_t floor_ms;  /* of the lender */
-    size_t table_size;
-    /* followed by the lender's table, then by the owner's data */
+    uint64_t floor_ms;  /* of the parts */
+    size_t parts_size, time_size;
+    /* followed by the tables of parts and of time, then by the owner's data */
 };
+
+static char *put (char *to, const void *data, size_t size)
+{
+    if (size > 0)
+        memcpy (to, data, size);
+    return to + size;
+}
 
 void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size)
 {
-    size_t table_size;
-    const void *table = lender_table (&n->sharing.lender, &table_size);
-    struct node_handover *p = calloc (1, sizeof (*p) + table_size + more_size);
+    size_t parts_size, time_size;
+    const void *parts = grants_table (&n->parts, &parts_size), *time = grants_table (&n->time, &time_size);
+    struct node_handover *p = calloc (1, sizeof (*p) + parts_size + time_size + more_size);
 
     if (!p)
         return NULL;
@@ -377,22 +345,19 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
                                  .epoch_ms = n->epoch.ms,
                                  .end_ms = n->cursor_ms + 1,
                                  .spoilt_ms = n->spoilt.end_ms,
-                                 .lent = n->lent.range,
-                                 .floor_ms = n->sharing.lender.floor_ms,
-                                 .table_size = table_size };
+                                 .floor_ms = n->parts.floor_ms,
+                                 .parts_size = parts_size,
+                                 .time_size = time_size };
     memcpy (p->magic, magic, sizeof (magic));
-    if (table_size > 0)
-        memcpy (p + 1, table, table_size);
-    if (more_size > 0)
-        memcpy ((char *)(p + 1) + table_size, more, more_size);
-    *size = sizeof (*p) + table_size + more_size;
+    char *end = put (put (put ((char *)(p + 1), parts, parts_size), time, time_size), more, more_size);
+    *size = (size_t)(end - (char *)p);
     return p;
 }
 
 static bool is_ours (const struct node_handover *p, size_t size)
 {
     return size >= sizeof (*p) && memcmp (p->magic, magic, sizeof (magic)) == 0 && p->size == sizeof (*p)
-           && p->table_size <= size - sizeof (*p);
+           && p->parts_size <= size - sizeof (*p) && p->time_size <= size - sizeof (*p) - p->parts_size;
 }
 
 /* At rank 0, node_start_root () replaces the clock and the epoch by the authority's. */
@@ -411,11 +376,13 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     n->own_clock = p->clock;
     n->epoch.known = p->has_epoch;
     n->epoch.ms = p->epoch_ms;
-    n->lent.range = p->lent;
-    if (!lender_restore (&n->sharing.lender, p->floor_ms, p + 1, p->table_size))
-        return NULL; /* without the table of subleases, the old lease must not be used */
-    *more_size = size - sizeof (*p) - p->table_size;
-    return *more_size > 0 ? (const char *)(p + 1) + p->table_size : NULL;
+    const char *parts = (const char *)(p + 1), *time = parts + p->parts_size, *more = time + p->time_size;
+
+    if (!grants_restore (&n->parts, p->floor_ms, parts, p->parts_size)
+        || !grants_restore (&n->time, 0, time, p->time_size))
+        return NULL; /* without these tables, the old lease must not be used */
+    *more_size = size - (size_t)(more - (const char *)p);
+    return *more_size > 0 ? more : NULL;
 }
 
 /* --- read access to a node's state for the simulators -------------------------------------------- */
@@ -440,9 +407,9 @@ bool node_owns_generator (const struct node *n)
     return n->owner;
 }
 
-const struct lessee *node_lessee (const struct node *n)
+const struct held *node_held (const struct node *n)
 {
-    return &n->lessee;
+    return &n->held;
 }
 
 const struct lanes *node_lanes (const struct node *n)
@@ -450,14 +417,9 @@ const struct lanes *node_lanes (const struct node *n)
     return &n->more;
 }
 
-const struct borrower *node_borrower (const struct node *n)
+const struct grants *node_parts (const struct node *n)
 {
-    return &n->sharing.borrower;
-}
-
-uint64_t node_lent_end_ms (const struct node *n)
-{
-    return lender_end (&n->sharing.lender);
+    return &n->parts;
 }
 
 const struct clock *node_instance_clock (const struct node *n)
@@ -477,7 +439,7 @@ uint64_t node_newest_ms (const struct node *n)
 
 void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX])
 {
-    const struct forward *f[NODE_FORWARDS_MAX] = { &n->up.all, &n->up.newcomers, &n->up.spilled };
+    const struct forward *f[NODE_FORWARDS_MAX] = { &n->up.all, &n->up.newcomers };
 
     for (int i = 0; i < NODE_FORWARDS_MAX; i++)
         tag[i] = f[i]->busy ? f[i]->tag : 0;

@@ -25,26 +25,25 @@
 #include <stdint.h>
 
 #include "modules/fluid/lease/authority.h"
-#include "modules/fluid/lease/borrower.h"
 #include "modules/fluid/lease/clock.h"
-#include "modules/fluid/lease/lease.h"
-#include "modules/fluid/lease/lessee.h"
+#include "modules/fluid/lease/grants.h"
+#include "modules/fluid/lease/held.h"
 #include "modules/fluid/lease/watermark.h"
 #include "modules/fluid/node/lanes.h"
 #include "modules/fluid/node/waiting.h"
 
 #define NODE_MAX_COUNT 65536U /* largest count of a request, also of a combined one */
 
-#define NODE_SHARE_OFF 0U  /* neither grants nor requests subleases */
-#define NODE_SHARE_AUTO 1U /* requests and grants subleases by need */
+#define NODE_SHARE_OFF 0U  /* neither grants nor requests parts */
+#define NODE_SHARE_AUTO 1U /* requests and grants parts by need */
 
 struct node;
 
 enum node_state {
-    NODE_IDLE,      /* owns no generator and has no sublease: forwards requests */
-    NODE_FENCED,    /* owns a generator, but no range contains now: forwards requests; at the root they wait */
-    NODE_ACTIVE,    /* owns a generator and makes ids */
-    NODE_BORROWING, /* makes ids under a sublease; forwards requests that do not fit into it */
+    NODE_IDLE,    /* owns no generator and holds no part of one: forwards requests */
+    NODE_FENCED,  /* owns a generator, but no range contains now: forwards requests; at the root they wait */
+    NODE_ACTIVE,  /* owns a generator and makes ids */
+    NODE_SHARING, /* owns no generator, but holds a part of one: makes ids, and forwards requests that do not fit */
 };
 
 struct node_ops {
@@ -76,12 +75,6 @@ struct node_ops {
 
     void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
 
-    /* Send the parent a request for a sublease. With size 0 the message returns the sublease, and has no answer. For a
-     * request the owner later calls node_share_answered () or node_share_failed (). Returns 0. If the message could not
-     * be sent, it returns -1, and the owner calls neither.
-     */
-    int (*share_up) (void *arg, const struct share_want *want);
-
     /* Called before forward () for each traced request that the forward 'tag' contains. The forward requests 'ids' of
      * its ids, and combines 'requests' requests. May be NULL.
      */
@@ -104,8 +97,7 @@ struct node_config {
     uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for this long */
     uint32_t max_waiting;                   /* waiting requests; if more would wait, clients are refused */
     uint32_t share;      /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the least size that an idle rank requests */
-    uint32_t share_keep; /* sequence numbers of 1024 that are not granted; in proportion if the rank holds fewer */
-    uint64_t spill_backlog_ms; /* an owner rank with a longer backlog passes requests on to its parent; 0: never */
+    uint32_t share_keep; /* sequence numbers of 1024 that an owner rank does not grant */
 };
 
 /* A request for ids. 'cookie' (not NULL) identifies the request in calls of ops. 'from_broker' marks a child broker's
@@ -168,55 +160,43 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-/* Handle a child's lease request. At rank 0 the authority answers the children instead. */
-void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
-void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
-void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
-
-/* --- subleases of time to other modules ----------------------------------------------------------- */
-
-/* A sublease of time to another module of the same broker, for ids of another kind. These ids contain the rank, as
- * FLUIDs contain the generator. No time is granted twice for one rank, even across restarts, and granted time is never
- * returned to the root. FLUIDs are still made in that time, because they are ids of another kind.
+/* Handle a child's request. The caller must have checked that it came from the rank in each want, or from an ancestor of
+ * that rank. A request for a part is answered by this node; other requests are passed on to rank 0, where the caller
+ * passes them to the authority instead. Returns 0; the answer comes with ops.lease_reply (). Returns -1 with errno set
+ * if there is no answer:
+ *
+ *   ENOTSUP       this rank grants no parts: fluid.share=off
+ *   EHOSTUNREACH  the node is stopped
  */
-struct loan {
+int node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
+void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
+void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
+
+/* --- time for other modules --------------------------------------------------------------------- */
+
+/* Time for another module of the same broker, which makes ids of another kind. These ids contain the rank, as FLUIDs
+ * contain the generator. No time is granted twice for one rank, even across restarts, and granted time is never
+ * returned to the root. FLUIDs are still made in that time.
+ */
+struct time_grant {
     uint64_t lo_ms; /* instance time: lo_ms <= t < hi_ms */
     uint64_t hi_ms;
     uint64_t clock_us; /* the instance's time now */
     int64_t epoch_ms;  /* in Unix milliseconds */
 };
 
-/* Grant the time that follows the last such sublease, up to a quarter of a lease from now. 'borrower' is the UUID of
- * the receiver. Returns 0, or -1 with errno set:
+/* Grant the time that follows what was granted last, up to a quarter of a lease from now. 'holder' is the UUID of the
+ * module. Returns 0, or -1 with errno set:
  *
  *   EAGAIN   no time is available now
  *   ENOTSUP  this rank owns no generator
  */
-int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan);
+int node_grant_time (struct node *n, uint64_t now_us, const char *holder, struct time_grant *time);
 
-/* Report that the receiver of the last sublease of time will use no time from 'end_ms' on. The report is ignored if
- * 'borrower' is another UUID. If 'end_ms' is below the begin of the subleases that the receiver got in a row, it counts
- * as that begin.
+/* Report that the last holder of time will use none from 'end_ms' on. The report is ignored if 'holder' is another UUID.
+ * If 'end_ms' is below the begin of what the holder was granted in a row, it counts as that begin.
  */
-void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
-
-/* --- subleases to children (doc/design/shares.md) ------------------------------------------------------------ */
-
-/* Handle a child's request for a sublease. The caller must have checked that the request came from the rank in 'want'.
- * Returns 1 with '*share' set. Returns 0 if nothing can be granted now; the child may ask again after '*retry_ms'.
- * Returns -1 with errno set:
- *
- *   ENOTSUP       this rank grants no subleases: fluid.share=off
- *   EHOSTUNREACH  the node is stopped
- */
-int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share,
-                uint64_t *retry_ms);
-
-/* node_share_answered () processes the parent's answer to a request for a sublease. If 'share' is NULL, nothing can be
- * granted for 'retry_ms'. node_share_failed () reports that the request failed.
- */
-void node_share_answered (struct node *n, uint64_t now_us, const struct share *share, uint64_t retry_ms);
-void node_share_failed (struct node *n, uint64_t now_us, int errnum);
+void node_return_time (struct node *n, uint64_t now_us, const char *holder, uint64_t end_ms);
 
 /* --- a page that is shared with clients (doc/design/page.md) --------------------------------------------------- */
 
@@ -277,13 +257,12 @@ struct node_stats {
     struct waiting_stats waiting;
     uint64_t renewals;       /* ranges received */
     uint64_t lease_messages; /* lease requests sent to the parent */
-    uint64_t borrowed;       /* subleases received */
-    uint64_t lent;           /* subleases granted */
-    uint64_t share_messages; /* requests and returns of subleases sent */
-    uint64_t spilled;        /* children's requests that an owner rank passed on */
+    uint64_t parts_received;
+    uint64_t parts_granted;
+    uint64_t part_messages; /* requests and returns of parts sent to the parent */
 };
 
-#define NODE_LENT_MAX 128 /* borrowers of a rank, at most */
+#define NODE_GRANTS_MAX 256 /* holders of parts of a rank, at most */
 
 struct node_status {
     enum node_state state;
@@ -291,13 +270,11 @@ struct node_status {
     uint32_t generator;
     bool time_known;
     uint64_t timestamp_ms;
-    uint64_t bound_us; /* largest difference from the root's time */
-    uint64_t lo_ms;    /* range in use; both 0: no range */
-    uint64_t hi_ms;
-    uint64_t lease_age_us; /* since the last range was received; 0: no range is in use */
-    struct area area;      /* valid while the state is NODE_BORROWING */
-    size_t loans;          /* subleases granted and not over */
-    uint32_t lent_per_ms;
+    uint64_t bound_us;     /* largest difference from the root's time */
+    struct lease lease;    /* in use, if the state is NODE_ACTIVE or NODE_SHARING */
+    uint64_t lease_age_us; /* since the last whole generator was granted; 0: never */
+    size_t grants;         /* parts granted and not over */
+    uint32_t granted_per_ms;
     uint64_t holds_until_ms;
     bool has_epoch;
     int64_t epoch_ms;
@@ -306,8 +283,8 @@ struct node_status {
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
-/* The ranks that hold a sublease of this node, at most NODE_LENT_MAX. Returns their number. */
-size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
+/* The ranks that hold a part of this node's box, at most NODE_GRANTS_MAX. Returns their number. */
+size_t node_granted_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
 
 struct node_stats *node_stats (struct node *n); /* the caller may set them to 0 */
 const char *node_state_name (enum node_state state);
@@ -316,7 +293,7 @@ const char *node_state_name (enum node_state state);
 
 /* The bytes are for the same process only, because no other host and no later start of the broker reads them. */
 
-/* Call after node_stop (). Returns the handover: the newest id that was answered, the clock, the subleases, and 'more'
+/* Call after node_stop (). Returns the handover: the newest id that was answered, the clock, what was granted, and 'more'
  * (at rank 0 from authority_leave (); NULL: nothing). The caller frees it. Returns NULL with errno ENOMEM.
  */
 void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size);
@@ -331,22 +308,20 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
 /* No function here changes the node. Returned pointers are borrowed for the node's life and show its current state.
  */
 
-#define NODE_FORWARDS_MAX 3 /* under way at a time */
+#define NODE_FORWARDS_MAX 2 /* under way at a time */
 
 const struct node_config *node_config (const struct node *n);
 enum node_state node_state (const struct node *n); /* as of the last node_tick () */
 bool node_is_stopped (const struct node *n);
 
-/* node_lessee () has the node's ranges of its own generator, node_lanes () has its other generators. Both are empty if
- * the node owns no generator.
+/* node_held () is what the node holds; node_lanes () are its other generators, if it owns one; node_parts () is what it
+ * granted to children.
  */
 bool node_owns_generator (const struct node *n);
-const struct lessee *node_lessee (const struct node *n);
+const struct held *node_held (const struct node *n);
 const struct lanes *node_lanes (const struct node *n);
 
-/* The subleases that the node received; the end of all subleases that it granted. */
-const struct borrower *node_borrower (const struct node *n);
-uint64_t node_lent_end_ms (const struct node *n);
+const struct grants *node_parts (const struct node *n);
 
 /* node_instance_clock () is the instance's time here, which may be unknown. node_is_sure_of_time () returns whether the
  * time is known, and no missed time is unresolved.
@@ -357,8 +332,8 @@ bool node_is_sure_of_time (const struct node *n);
 /* The newest timestamp that the node's own generator used or skipped; 0: none yet. */
 uint64_t node_newest_ms (const struct node *n);
 
-/* The tags of the combined requests that are under way to the parent. The first is for all requests, the second for
- * newcomers, the third for requests that an owner passed on. 0: not under way.
+/* The tags of the combined requests that are under way to the parent: the first is for all requests, the second for
+ * newcomers. 0: not under way.
  */
 void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX]);
 

@@ -94,12 +94,11 @@ static void tell_time (struct world *w, uint64_t at_us, uint64_t inst_us)
 /* Grant what the last lease request asked for first. */
 static void give (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
 {
-    struct lease_grant g = {
-        .generator = w->want[0].generator, .number = w->want[0].number, .lo_ms = lo_ms, .hi_ms = hi_ms
-    };
+    struct grant g = { .rank = w->want[0].rank, .number = w->want[0].number };
     struct lease_answer answer = { .grant = &g, .ngrant = 1 };
 
     memcpy (g.incarnation, w->want[0].incarnation, sizeof (g.incarnation));
+    g.box = (struct box){ g.rank, UINT64_MAX, { lo_ms, hi_ms } };
     node_lease_answered (w->n, at_us, w->lease_tag, &answer);
 }
 
@@ -722,7 +721,7 @@ static void test_other_root (void)
 static void test_stopped (void)
 {
     const struct report report = { .from = CHILD, .low_ms = 5 };
-    struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = 1 };
+    struct want want = { .rank = 5, .incarnation = CHILD, .number = 1, .size = BOX_WHOLE };
     struct world w, before;
 
     create_active (&w);
@@ -732,7 +731,7 @@ static void test_stopped (void)
     node_parent (w.n, T0 + MS, true);
     tell_time (&w, T0 + MS, 20 * SECOND);
     give (&w, T0 + MS, 70000, 90000);
-    node_lease_failed (w.n, T0 + MS, w.lease_tag);
+    node_lease_failed (w.n, T0 + MS, w.lease_tag, EHOSTUNREACH);
     node_report (w.n, T0 + MS, &report);
     node_lost_time (w.n, T0 + MS, (int64_t)SECOND);
     node_forward_failed (w.n, T0 + MS, 1, EHOSTUNREACH);
@@ -809,13 +808,20 @@ static void ask (struct world *w, uint64_t at_us, const struct lease_request *re
     node_tick (w->n, at_us);
 }
 
-static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have,
-                       int64_t epoch)
+static void ask_lease (struct world *w, uint64_t at_us, uint32_t rank, uint64_t number, uint64_t end_ms, int64_t epoch)
 {
-    struct lease_want want = { .generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have };
+    struct want want = { .rank = rank, .incarnation = CHILD, .number = number, .size = BOX_WHOLE, .end_ms = end_ms };
     struct lease_request req = { .want = &want, .nwant = 1, .has_epoch = epoch != 0, .epoch_ms = epoch };
 
     ask (w, at_us, &req);
+}
+
+/* The same rank after its broker was started again. */
+static void ask_lease_anew (struct world *w, uint64_t at_us, uint32_t rank)
+{
+    struct want want = { .rank = rank, .incarnation = MODEST, .number = 1, .size = BOX_WHOLE };
+
+    ask (w, at_us, &(struct lease_request){ .want = &want, .nwant = 1 });
 }
 
 static void test_root (void)
@@ -845,8 +851,8 @@ static void test_root (void)
     stored (&w, T0 + 5002 * MS, w.record.horizon_ms);
     ok (r->first == make_id (15002, 0, 0), "when a store succeeds again the root makes ids");
     ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
-    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
-            && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
+    ok (w.answer.ngrant == 1 && w.grant[0].box.range.lo_ms == 0 && w.grant[0].box.range.hi_ms == 75002
+            && w.answer.has_epoch && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
         "children get ranges, the epoch and the time from the root");
     tick (&w, T0 + 60 * SECOND);
     ok (w.stores == 3 && w.record.horizon_ms == 190000, "the horizon is raised before it is needed");
@@ -1031,7 +1037,7 @@ static void test_reload (void)
     for (int same = 0; same < 2; same++) {
         create_root (&w);
         ask_lease (&w, T0, 5, 1, 0, 0);
-        uint64_t given_ms = w.grant[0].hi_ms;
+        uint64_t given_ms = w.grant[0].box.range.hi_ms;
         past = leave (&w, T0 + SECOND, &last, &size);
         create (&w, 0);
         if (!same)
@@ -1045,7 +1051,12 @@ static void test_reload (void)
             ok (ms_of (r->first) >= given_ms,
                 "a reloaded rank 0 whose store has changed begins above all ranges that were granted");
         ask_lease (&w, T0 + 2 * SECOND, 5, 2, given_ms, 0);
-        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms,
+        ok (w.answer.ngrant == 1 && w.grant[0].box.range.hi_ms > given_ms
+                && (same ? w.grant[0].box.range.lo_ms == 0 : w.grant[0].box.range.lo_ms >= given_ms),
+            "a reloaded rank 0 extends a range that it granted before only if its store is unchanged");
+        given_ms = w.grant[0].box.range.hi_ms;
+        ask_lease_anew (&w, T0 + 3 * SECOND, 5);
+        ok (w.answer.ngrant == 1 && w.grant[0].box.range.lo_ms == given_ms,
             "a reloaded rank 0 grants no range below the ranges that were granted before");
         destroy (&w, T0 + 3 * SECOND);
         free (past);
@@ -1094,16 +1105,17 @@ static void test_reload_twice (void)
     stored (&w, T0 + SECOND + 5 * MS, w.record.horizon_ms);
     struct node_status s;
     node_status (w.n, T0 + SECOND + 5 * MS, &s);
-    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "after two reloads rank 0 holds no time that was used before");
+    ok (s.state == NODE_ACTIVE && s.lease.box.range.lo_ms > used_ms,
+        "after two reloads rank 0 holds no time that was used before");
     destroy (&w, T0 + 2 * SECOND);
 }
 
-/* Rank 0's own lease, and its subleases of time, reach ahead of now: a reload skips neither. */
+/* Rank 0's own lease, and the time that it granted to modules, reach ahead of now: a reload skips neither. */
 static void test_reload_ahead (void)
 {
     struct world w;
     struct lease_record last;
-    struct loan before, after;
+    struct time_grant before, after;
     size_t size;
 
     create_root (&w);
@@ -1111,9 +1123,10 @@ static void test_reload_ahead (void)
     tick (&w, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins at the end of the first one */
     stored (&w, T0 + 30 * SECOND, w.record.horizon_ms);
     tick (&w, T0 + 31 * SECOND);
-    ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 grants a sublease of time");
+    ok (node_grant_time (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 grants time to a module");
     void *past = leave (&w, T0 + 31 * SECOND, &last, &size);
-    ok (last.horizon_ms >= before.hi_ms, "a stop of rank 0 stores a horizon above the end of its subleases of time");
+    ok (last.horizon_ms >= before.hi_ms,
+        "a stop of rank 0 stores a horizon above the end of the time that it granted to modules");
     create (&w, 0);
     start_root_after (&w, T0 + 32 * SECOND, (int64_t)(142 * SECOND), &last, past, size);
     free (past);
@@ -1122,8 +1135,8 @@ static void test_reload_ahead (void)
     ok (r->ids == 1 && ms_of (r->first) == 42000,
         "a reloaded rank 0 continues at its time (%llu) even if it has granted later time",
         r->ids == 1 ? (unsigned long long)ms_of (r->first) : 0);
-    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms,
-        "a reloaded rank 0 grants no time that was subleased before");
+    ok (node_grant_time (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms,
+        "a reloaded rank 0 grants no time that was granted before");
     destroy (&w, T0 + 33 * SECOND);
 }
 
@@ -1136,7 +1149,7 @@ static void test_restart (void)
     ok (w.record.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock begins at the horizon");
     stored (&w, T0, w.record.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000,
+    ok (w.grant[0].box.range.lo_ms == 50000 && w.grant[0].box.range.hi_ms == 110000,
         "a root that began at its horizon grants nothing below it");
     ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0),
         "a root that began at its horizon makes ids immediately");
@@ -1154,14 +1167,14 @@ static void test_restart (void)
 static void test_stop (void)
 {
     struct world w;
-    struct lease_back back = { .generator = 5, .incarnation = CHILD, .end_ms = 12000 };
+    struct want back = { .rank = 5, .incarnation = CHILD, .number = 2, .end_ms = 12000 };
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ask (&w, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 });
+    ask (&w, T0 + SECOND, &(struct lease_request){ .want = &back, .nwant = 1 });
     ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all ranges that may be in use");
-    ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
+    ask_lease (&w, T0 + SECOND, 5, 3, 0, 0);
     ok (w.answer.ngrant == 0, "after a clean stop the root grants nothing");
     discard (&w);
 
@@ -1175,78 +1188,80 @@ static void test_stop (void)
     request (&w, T0, 1, 1, 0, false);
     int before = w.lease_ups;
     stop (&w, T0 + SECOND);
-    ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
+    ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nwant == 1 && w.want[0].size == 0
+            && w.want[0].end_ms == 10001 && w.want[0].left_ms == 0,
         "a node that stops returns the unused part of its lease");
     ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "a node that has stopped makes no ids");
     discard (&w);
 }
 
-/* --- subleases of time to modules ----------------------------------------------------------------------- */
+/* --- time for modules ----------------------------------------------------------------------- */
 
-static bool lends (struct world *w, uint64_t at_us, const char *borrower, uint64_t lo_ms, uint64_t hi_ms)
+static bool grants (struct world *w, uint64_t at_us, const char *holder, uint64_t lo_ms, uint64_t hi_ms)
 {
-    struct loan loan;
+    struct time_grant time;
 
-    if (node_lend (w->n, at_us, borrower, &loan) < 0)
+    if (node_grant_time (w->n, at_us, holder, &time) < 0)
         return lo_ms == hi_ms;
-    if (loan.lo_ms != lo_ms || loan.hi_ms != hi_ms)
-        diag ("[%d, %d)", (int)loan.lo_ms, (int)loan.hi_ms);
-    return loan.lo_ms == lo_ms && loan.hi_ms == hi_ms;
+    if (time.lo_ms != lo_ms || time.hi_ms != hi_ms)
+        diag ("[%d, %d)", (int)time.lo_ms, (int)time.hi_ms);
+    return time.lo_ms == lo_ms && time.hi_ms == hi_ms;
 }
 
 #define NOTHING 0, 0
 
-static void test_lend (void)
+static void test_time (void)
 {
     struct world w;
-    struct loan loan;
+    struct time_grant time;
 
     create (&w, 10);
-    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP,
+    ok (node_grant_time (w.n, T0, CHILD, &time) < 0 && errno == ENOTSUP,
         "a rank without a generator grants no time to modules");
     destroy (&w, T0);
 
     create_active (&w);
-    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN,
+    ok (node_grant_time (w.n, T0, CHILD, &time) < 0 && errno == EAGAIN,
         "a node grants no time to modules before it knows the epoch");
     node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
-    ok (node_lend (w.n, T0, CHILD, &loan) == 0 && loan.lo_ms == 10000 && loan.hi_ms == 25000
-            && loan.clock_us == 10 * SECOND && loan.epoch_ms == 77,
+    ok (node_grant_time (w.n, T0, CHILD, &time) == 0 && time.lo_ms == 10000 && time.hi_ms == 25000
+            && time.clock_us == 10 * SECOND && time.epoch_ms == 77,
         "a node grants a quarter of a lease to a module, with the time and the epoch");
-    ok (lends (&w, T0, CHILD, NOTHING) && lends (&w, T0 + SECOND, UUID, 25000, 26000)
-            && lends (&w, T0 + 2 * SECOND, CHILD, 26000, 27000),
-        "each sublease of time begins at the end of the previous one, for any module");
-    node_lend_back (w.n, UUID, 26500);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING),
-        "a return of time is ignored unless it comes from the module with the last sublease");
-    node_lend_back (w.n, CHILD, 27000);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return at the end of the sublease changes nothing");
-    node_lend_back (w.n, CHILD, 26500);
-    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "time that a module returned is granted again");
-    node_lend_back (w.n, UUID, 25500);
-    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000),
-        "a return gives back nothing of an earlier sublease of another module");
-    lends (&w, T0 + 3 * SECOND, UUID, 27000, 28000);
-    node_lend_back (w.n, UUID, 26800);
-    ok (lends (&w, T0 + 3 * SECOND, CHILD, 26800, 28000), "successive subleases of one module are returned as one");
-    node_lend_back (w.n, CHILD, 27000);
-    ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
+    ok (grants (&w, T0, CHILD, NOTHING) && grants (&w, T0 + SECOND, UUID, 25000, 26000)
+            && grants (&w, T0 + 2 * SECOND, CHILD, 26000, 27000),
+        "time that is granted begins at the end of what was granted before, for any module");
+    node_return_time (w.n, T0 + 2 * SECOND, UUID, 26500);
+    ok (grants (&w, T0 + 2 * SECOND, CHILD, NOTHING),
+        "a return of time is ignored unless it comes from the module that got time last");
+    node_return_time (w.n, T0 + 2 * SECOND, CHILD, 27000);
+    ok (grants (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return at the end of the granted time changes nothing");
+    node_return_time (w.n, T0 + 2 * SECOND, CHILD, 26500);
+    ok (grants (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "time that a module returned is granted again");
+    node_return_time (w.n, T0 + 2 * SECOND, UUID, 25500);
+    ok (grants (&w, T0 + 2 * SECOND, UUID, 26500, 27000),
+        "a return gives back nothing that another module was granted earlier");
+    grants (&w, T0 + 3 * SECOND, UUID, 27000, 28000);
+    node_return_time (w.n, T0 + 3 * SECOND, UUID, 26800);
+    ok (grants (&w, T0 + 3 * SECOND, CHILD, 26800, 28000),
+        "time that one module was granted in a row is returned as one");
+    node_return_time (w.n, T0 + 3 * SECOND, CHILD, 27000);
+    ok (grants (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && grants (&w, T0 + 59 * SECOND, CHILD, NOTHING),
         "no time is granted to modules beyond the range that the node holds");
-    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN,
+    ok (node_grant_time (w.n, T0 + 61 * SECOND, UUID, &time) < 0 && errno == EAGAIN,
         "a fenced node grants no time to modules");
     destroy (&w, T0 + 61 * SECOND);
 
     create_active (&w);
     node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
     request (&w, T0, 1, 1, 0, false);
-    lends (&w, T0, CHILD, 10000, 25000);
+    grants (&w, T0, CHILD, 10000, 25000);
     stop (&w, T0 + SECOND);
-    ok (w.nback == 1 && w.back[0].end_ms == 25000 && lends (&w, T0 + SECOND, CHILD, NOTHING),
+    ok (w.nwant == 1 && w.want[0].size == 0 && w.want[0].end_ms == 25000 && grants (&w, T0 + SECOND, CHILD, NOTHING),
         "time granted to modules counts as used when the node returns its range");
     discard (&w);
 
     create_root (&w);
-    ok (lends (&w, T0, CHILD, 0, 25000), "the root grants time of its own lease to modules");
+    ok (grants (&w, T0, CHILD, 0, 25000), "the root grants time of its own lease to modules");
     ok (stop (&w, T0 + SECOND).horizon_ms == 25000,
         "time that the root granted to modules counts as used when it stores its last record");
     discard (&w);
@@ -1259,17 +1274,17 @@ static void test_relay (void)
 
     create_active (&w);
     node_tick (w.n, due - MS);
-    ok (w.lease_ups == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
+    ok (w.lease_ups == 1 && w.want[0].rank == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
         "a node without children requests a renewal after a third of its lease");
     node_tick (w.n, due);
-    ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000,
+    ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].end_ms == 70000,
         "the request for a renewal has the end of the lease that the node holds");
     give (&w, due, 70000, 90000);
     ask_lease (&w, due + SECOND, 7, 1, 0, 0);
-    ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].generator == 7,
+    ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].rank == 7,
         "a fenced child's request for a lease is relayed immediately");
     give (&w, due + SECOND, 80000, 91000);
-    ok (w.lease_replies == 1 && w.answer.ngrant == 1 && w.grant[0].generator == 7 && w.answer.sent_us == 31 * SECOND
+    ok (w.lease_replies == 1 && w.answer.ngrant == 1 && w.grant[0].box.generator == 7 && w.answer.sent_us == 31 * SECOND
             && w.answer.received_us == 31 * SECOND,
         "the answer to a child's request is relayed with this node's time");
     ask_lease (&w, due + 17 * SECOND, 7, 2, 91000, 0);
@@ -1277,9 +1292,9 @@ static void test_relay (void)
     node_tick (w.n, due + 20 * SECOND);
     ok (w.lease_ups == 3, "this node's own request for a renewal waits together with a child's request");
     node_tick (w.n, due + 22 * SECOND);
-    ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3,
+    ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].rank == 7 && w.want[1].rank == 3,
         "this node's request for a renewal and its child's request are sent in one message");
-    node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
+    node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag, EHOSTUNREACH);
     ok (w.lease_replies == 2 && w.answer.ngrant == 0,
         "if the message with a child's request is lost, the child is answered without a grant");
     destroy (&w, due + 24 * SECOND);
@@ -1318,13 +1333,13 @@ static void test_relay_start (void)
     ok (w.lease_ups == before + 3, "sixty requests of fenced children within 60 ms are sent in three messages");
     ok (sleepless == 0, "while requests of fenced children wait, the node is not due");
     node_tick (w.n, T0 + SECOND + 60 * MS);
-    ok (w.lease_ups == before + 4 && w.want[0].generator == 141,
+    ok (w.lease_ups == before + 4 && w.want[0].rank == 141,
         "requests of fenced children that are not in the first messages are in the next one");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 3);
     node_parent (w.n, T0, true);
-    node_lease_failed (w.n, T0 + MS, w.lease_tag);
+    node_lease_failed (w.n, T0 + MS, w.lease_tag, EHOSTUNREACH);
     before = w.lease_ups;
     node_parent (w.n, T0 + 2 * MS, false);
     node_parent (w.n, T0 + 3 * MS, true);
@@ -1341,7 +1356,7 @@ static struct report child_report (uint32_t generator, uint64_t low_ms)
 {
     struct report r = { .from = CHILD, .low_ms = low_ms };
 
-    lessees_add (&r.lessees, generator, CHILD);
+    holders_add (&r.holders, generator, CHILD);
     return r;
 }
 
@@ -1349,9 +1364,9 @@ static void test_report (void)
 {
     struct world w;
     struct report r = child_report (7, 9990);
-    struct lessees both = { 0, 0 };
+    struct holders both = { 0, 0 };
 
-    lessees_add (&both, 3, UUID);
+    holders_add (&both, 3, UUID);
     create (&w, 3);
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
@@ -1359,7 +1374,7 @@ static void test_report (void)
     give (&w, T0, 10000, 70000);
     node_tick (w.n, T0 + 500 * MS);
     node_tick (w.n, T0 + 1500 * MS);
-    ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11500
+    ok (w.reports == 1 && w.report.holders.count == 1 && w.report.holders.sum == both.sum && w.report.low_ms == 11500
             && strcmp (w.report.from, UUID) == 0,
         "a node sends regular reports of the time below which it will make no id");
     request (&w, T0 + 1500 * MS, 1, 1, make_id (13400, 9, 0), false);
@@ -1369,14 +1384,14 @@ static void test_report (void)
     node_tick (w.n, T0 + 3501 * MS);
     node_report (w.n, T0 + 3501 * MS, &r);
     node_tick (w.n, T0 + 4500 * MS);
-    lessees_add (&both, 7, CHILD);
-    ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
+    holders_add (&both, 7, CHILD);
+    ok (w.reports == 3 && w.report.holders.sum == both.sum && w.report.low_ms == 9990,
         "the report of a node includes the reports of its children");
     node_tick (w.n, T0 + 10501 * MS);
-    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 20501,
+    ok (w.reports == 4 && w.report.holders.count == 1 && w.report.low_ms == 20501,
         "the report of a node includes a child only as long as the child reports");
     node_tick (w.n, T0 + 75 * SECOND);
-    ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
+    ok (w.report.holders.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
         "a node that could not renew its lease for a lease and a quarter leaves itself out of its report");
     int before = w.reports;
     node_tick (w.n, T0 + 80 * SECOND);
@@ -1386,7 +1401,7 @@ static void test_report (void)
     create_active (&w);
     node_tick (w.n, T0 + SECOND);
     stop (&w, T0 + SECOND);
-    ok (w.report.lessees.count == 0, "a node that stops withdraws its report");
+    ok (w.report.holders.count == 0, "a node that stops withdraws its report");
     discard (&w);
 }
 
@@ -1410,7 +1425,8 @@ static void test_watermark (void)
     ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10900,
         "the watermark is the position that the child with a lease reports");
     ask_lease (&w, T0 + SECOND, 6, 1, 0, 0);
-    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no range that is granted later begins below the watermark");
+    ok (w.answer.ngrant == 1 && w.grant[0].box.range.lo_ms == 10900,
+        "no range that is granted later begins below the watermark");
     struct lease_record last = stop (&w, T0 + SECOND);
     ok (last.watermark_ms == 10900 && last.horizon_ms == 71000,
         "a stop stores the watermark while leases may be in use");
@@ -1473,7 +1489,7 @@ static void test_lanes (void)
 
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
-    ok (w.want[0].generator == 2 && w.want[0].size == 3,
+    ok (w.want[0].rank == 2 && w.want[0].size == BOX_WHOLE && w.want[0].ranks == 3,
         "three lanes have one lease, for the first generator, and its request names the number of ranks");
     give (&w, T0, 10000, 70000);
     r = request (&w, T0, 1, 2000, 0, false);
@@ -1595,7 +1611,7 @@ int main (void)
     test_reload_ahead ();
     test_restart ();
     test_stop ();
-    test_lend ();
+    test_time ();
     test_relay ();
     test_relay_jump ();
     test_relay_start ();

@@ -50,12 +50,12 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
         node_wake (n, clock_when (n->clock, now_us, inst_ms * 1000));
 }
 
-/* --- the area in use ----------------------------------------------------------------------------- */
+/* --- the box in use ----------------------------------------------------------------------------- */
 
 void node_look_anew (struct node *n)
 {
-    n->cur = (struct area){ .generator = n->gen.generator };
-    n->sharing.free.until_ms = 0;
+    n->cur = (struct lease){ .box.generator = n->gen.generator };
+    n->free.until_ms = 0;
 }
 
 void node_make_nothing (struct node *n)
@@ -65,46 +65,41 @@ void node_make_nothing (struct node *n)
     lanes_set_range (&n->more, 0, 0);
 }
 
-/* An owner rank uses its lease, any other rank its sublease. */
-static bool find_area (const struct node *n, uint64_t now_us, uint64_t now_ms, struct area *area)
+/* Use another box. Its ids begin above all ids that were answered here, from any source. */
+static void use (struct node *n, const struct lease *lease)
 {
-    if (!n->owner)
-        return borrower_area (&n->sharing.borrower, now_us, now_ms, area);
-    *area = (struct area){ .generator = n->lessee.generator, .granules = UINT64_MAX, .until_us = n->lessee.until_us };
-    return lessee_range (&n->lessee, now_us, now_ms, &area->range);
-}
+    const struct box *b = &lease->box;
 
-/* Use another area. Its ids begin above all ids that were answered here, from any source. */
-static void use (struct node *n, const struct area *area)
-{
     node_look_anew (n);
-    if (area->generator != n->gen.generator) {
-        page_gen_init (&n->gen, area->generator);
+    if (b->generator != n->gen.generator) {
+        page_gen_init (&n->gen, b->generator);
         page_gen_advance (&n->gen, n->cursor_ms);
-        page_gen_follow (&n->gen, n->last_id); /* rule O_FRESH */
+        page_gen_follow (&n->gen, n->last_id); /* rule CONTINUE_ABOVE_NEWEST */
     }
-    n->cur = *area;
-    page_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms);
-    lanes_set_range (&n->more, area->range.lo_ms, area->range.hi_ms); /* only an owner rank has lanes */
+    n->cur = *lease;
+    page_gen_set_range (&n->gen, b->range.lo_ms, b->range.hi_ms);
+    lanes_set_range (&n->more, b->range.lo_ms, b->range.hi_ms); /* only an owner rank has lanes */
 }
 
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
-    struct area area;
+    struct lease lease;
 
     node_page_look (n, now_us);
-    if (!n->clock->known || n->doubt.now) /* rule T_DOUBT */
+    if (!n->clock->known || n->doubt.now) /* rule STOP_IN_DOUBT */
         return false;
     now_us = node_page_now (n, now_us); /* clients may have made ids at later times already */
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
+    const struct range *range = &n->cur.box.range;
 
-    if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) { /* CHECK_END, CHECK_BEGIN */
-        if (!find_area (n, now_us, ms, &area)) {
-            if (n->cur.range.hi_ms > 0)
+    /* Rules MAKE_BELOW_END, MAKE_ABOVE_BEGIN. */
+    if (ms < range->lo_ms || ms >= range->hi_ms || now_us >= n->cur.until_us) {
+        if (!held_find (&n->held, now_us, ms, &lease)) {
+            if (n->cur.box.range.hi_ms > 0)
                 node_make_nothing (n);
             return false;
         }
-        use (n, &area);
+        use (n, &lease);
     }
     *now_ms = ms;
     return true;
@@ -117,11 +112,11 @@ uint32_t node_per_ms (const struct node *n)
 
 uint64_t node_granules (struct node *n, uint64_t ms)
 {
-    struct free_granules *f = &n->sharing.free;
+    struct free_granules *f = &n->free;
 
     if (ms < f->from_ms || ms >= f->until_ms) {
         f->from_ms = ms;
-        f->granules = lender_free (&n->sharing.lender, &n->cur, ms, &f->until_ms);
+        f->granules = grants_free (&n->parts, &n->cur.box, ms, &f->until_ms);
         f->granules &= node_page_granules (n, ms, &f->until_ms);
     }
     return f->granules;
@@ -129,16 +124,18 @@ uint64_t node_granules (struct node *n, uint64_t ms)
 
 /* --- order ----------------------------------------------------------------------------------- */
 
-/* Whether all ids that may be made here in the millisecond of an id are above that id. This is so for an id that a
- * borrower made, because lenders keep the high sequence numbers.
+/* Whether all ids that may be made here in the millisecond of an id are above that id. This is so for an id that
+ * a child made of a part, because granters keep the high sequence numbers.
  */
 static bool is_below_ours (struct node *n, const struct fluid_fields *f)
 {
-    if (f->timestamp_ms < n->cur.range.lo_ms || f->timestamp_ms >= n->cur.range.hi_ms)
+    if (f->timestamp_ms < n->cur.box.range.lo_ms || f->timestamp_ms >= n->cur.box.range.hi_ms)
         return false;
     uint64_t granules = node_granules (n, f->timestamp_ms);
 
-    return granules != 0 && (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE > f->sequence; /* rule O_SERVER */
+    if (granules == 0)
+        return false;
+    return (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE > f->sequence; /* rule COMPARE_WHOLE_IDS */
 }
 
 /* The first millisecond in which all ids made here are above 'id'. */
@@ -146,7 +143,7 @@ static uint64_t above_ms (struct node *n, fluid_t id)
 {
     struct fluid_fields f = fluid_split (id);
 
-    if (!n->owner && n->cur.range.hi_ms == 0)
+    if (!n->owner && n->cur.box.range.hi_ms == 0)
         return f.timestamp_ms;
     if (f.generator == n->gen.generator && is_below_ours (n, &f))
         return f.timestamp_ms;
@@ -211,7 +208,7 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 {
     uint64_t us = behind_us (n, s);
 
-    if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us) /* rule T_SENT: its delay is not known */
+    if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us) /* rule TIME_ASKED_IN_DOUBT: its delay is not known */
         return;
     clock_sample (n->clock, s);
     if (us == 0 && !n->doubt.now)
@@ -228,7 +225,7 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 /* --- a node's part in the watermark: it reports positions to its parent -------------------------- */
 
 /* A node reports about once in each period: at the earliest after 0.6 periods, at the latest after 1.3. It reports the
- * lowest position of all lessees that it knows: its own, and the last ones that its children reported. A report stays
+ * lowest position of all holders that it knows: its own, and the last ones that its children reported. A report stays
  * true for ever, so late, lost and repeated reports only make the watermark older.
  */
 
@@ -245,27 +242,27 @@ uint64_t node_report_keep_us (const struct node *n)
     return 4 * period_us (n);
 }
 
-/* Whether a lender needs this rank's position. The lender needs it as soon as this rank has requested a sublease,
+/* Whether the granter of a part needs this rank's position. It needs it as soon as this rank has requested a part,
  * because the answer may be under way, or may arrive too late.
  */
-static bool borrows (const struct node *n)
+static bool has_part (const struct node *n)
 {
-    return n->sharing.borrower.nareas > 0 || n->sharing.borrower.want.size > 0;
+    return !n->owner && (n->held.count > 0 || n->held.want.size > 0);
 }
 
 void node_positions (struct node *n, uint64_t now_us, struct report *all)
 {
     uint64_t low_ms = node_position_ms (n, now_us);
 
-    node_lessor_hear_jumps (n); /* rule T_LENT: before the authority joins positions */
-    lender_forget (&n->sharing.lender, now_us, low_ms);
-    n->sharing.free.until_ms = 0;
-    low_ms = min_u64 (low_ms, lender_low_ms (&n->sharing.lender, now_us)); /* rule W_LOAN */
+    node_source_hear_jumps (n); /* rule WAIT_AFTER_JUMP: before the authority joins positions */
+    grants_forget (&n->parts, now_us, low_ms);
+    n->free.until_ms = 0;
+    low_ms = min_u64 (low_ms, grants_low_ms (&n->parts, now_us)); /* rule POSITION_COUNTS_GRANTED */
     reports_join (&n->reports.children, now_us, all);
-    if (borrows (n))
-        all->borrowed_low_ms = low_ms;
-    if (n->owner && lessee_in_use (&n->lessee, now_us)) {
-        lessees_add (&all->lessees, n->lessee.generator, n->lessee.incarnation);
+    if (has_part (n))
+        all->part_low_ms = low_ms;
+    if (n->owner && held_is_counted (&n->held, now_us)) {
+        holders_add (&all->holders, n->config.rank, n->config.incarnation);
         all->low_ms = min_u64 (all->low_ms, low_ms);
     }
 }
@@ -286,12 +283,12 @@ void node_watermark_work (struct node *n, uint64_t now_us)
         struct report all = make_report (n);
 
         node_positions (n, now_us, &all);
-        if (all.lessees.count > 0 || borrows (n) || n->reports.news)
+        if (all.holders.count > 0 || has_part (n) || n->reports.news)
             n->ops->report_up (n->arg, &all);
-        n->reports.news = all.lessees.count > 0;
+        n->reports.news = all.holders.count > 0;
         n->reports.due_us = now_us + period_us (n) * 3 / 5;
     }
-    if (n->reports.news || n->owner || borrows (n))
+    if (n->reports.news || n->owner || has_part (n))
         node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* mostly another event calls node_tick () before */
 }
 
@@ -300,10 +297,10 @@ void node_watermark_take (struct node *n, uint64_t now_us, const struct report *
 {
     if (reports_take (&n->reports.children, now_us, report) == 0)
         n->reports.news = true;
-    lender_position (&n->sharing.lender, report->rank, report->from, report->borrowed_low_ms);
+    grants_position (&n->parts, report->rank, report->from, report->part_low_ms);
 }
 
-/* Report that this node knows no lessee any longer, because the node is closed, and its subtree will report to another
+/* Report that this node knows no holder any longer, because the node is closed, and its subtree will report to another
  * parent.
  */
 void node_watermark_stop (struct node *n)

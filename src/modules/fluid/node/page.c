@@ -49,7 +49,7 @@ int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct p
         return errset (EAGAIN);
     page_gen_share (&n->gen, page, terms, instance, n->epoch.ms);
     page_gen_set_limit (&n->gen, limit_ms, n);
-    page_gen_lend (&n->gen, lender_top (&n->sharing.lender, 0));
+    page_gen_grant (&n->gen, grants_top (&n->parts, 0));
     node_tick (n, now_us);
     return 0;
 }
@@ -81,7 +81,7 @@ void node_page_close (struct node *n, uint64_t now_us)
         return;
     n->spoilt.is = true;
     n->spoilt.end_ms = end_ms;
-    n->sharing.free.until_ms = 0;
+    n->free.until_ms = 0;
     node_log (n, LOG_ERR,
               "the page that clients share holds an invalid word (fluid.attach decides who may write it): the page "
               "is closed, and this rank makes %u ids in a millisecond until its lease is over",
@@ -112,9 +112,9 @@ uint64_t node_page_granules (const struct node *n, uint64_t ms, uint64_t *until_
 }
 
 /* The word of a page has one number, and clients may use all sequence numbers above it. So only the lower half of the
- * sequence numbers can be subleased. While the lease of a spoilt page is not over, nothing is subleased.
+ * sequence numbers can be granted. While the lease of a spoilt page is not over, nothing is granted.
  */
-uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms)
+uint64_t node_page_may_grant (const struct node *n, uint64_t now_ms)
 {
     if (now_ms < n->spoilt.end_ms)
         return 0;
@@ -128,9 +128,9 @@ uint64_t node_page_next_ms (struct node *n, uint64_t now_us, uint64_t now_ms)
     return max_u64 (now_ms, n->cursor_ms) + 1;
 }
 
-void node_page_lent (struct node *n)
+void node_page_granted (struct node *n)
 {
-    page_gen_lend (&n->gen, lender_top (&n->sharing.lender, n->cursor_ms));
+    page_gen_grant (&n->gen, grants_top (&n->parts, n->cursor_ms));
 }
 
 /* While requests wait here, clients leave half of each millisecond to the node. */
@@ -145,7 +145,7 @@ static void set_terms (struct node *n, uint64_t now_us, uint64_t monotonic_us)
     uint64_t now_ms;
 
     if (node_may_generate (n, now_us, &now_ms) && n->cur.until_us > now_us + COARSE_US) {
-        terms.hi_ms = n->cur.range.hi_ms;
+        terms.hi_ms = n->cur.box.range.hi_ms;
         terms.until_us = monotonic_us + min_u64 (n->cur.until_us - now_us, MONTH_US) - COARSE_US;
         terms.offset_us = (int64_t)(clock_read (n->clock, now_us) - now_us);
     }
@@ -165,7 +165,7 @@ bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us)
     node_page_look (n, now_us);
     if (n->gen.page)
         set_terms (n, now_us, monotonic_us);
-    page_gen_end_loans (&n->gen, lender_top (&n->sharing.lender, n->cursor_ms), n->cursor_ms);
+    page_gen_end_grants (&n->gen, grants_top (&n->parts, n->cursor_ms), n->cursor_ms);
     return n->gen.page;
 }
 

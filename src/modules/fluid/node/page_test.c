@@ -89,7 +89,9 @@ static void set_clock (struct shared *s, uint64_t at_us)
 
 static void give_lease (struct shared *s, uint64_t now_ms, uint64_t lo_ms, uint64_t hi_ms)
 {
-    struct lease_grant grant = { 1, OWNER, s->w.own_number, lo_ms, hi_ms };
+    struct grant grant = {
+        .rank = 1, .incarnation = OWNER, .number = s->w.own_number, .box = { 1, UINT64_MAX, { lo_ms, hi_ms } }
+    };
     const struct lease_answer answer = { .grant = &grant, .ngrant = 1, .has_epoch = true, .epoch_ms = 4711 };
 
     node_lease_answered (s->w.n, AT (now_ms), s->w.lease_tag, &answer);
@@ -257,7 +259,7 @@ static void test_close (void)
     make (&s, 777, 3);
     node_stop (s.w.n, AT (777));
     ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "a node that stops closes its page");
-    ok (s.w.nback == 1 && s.w.back[0].end_ms == 778,
+    ok (s.w.nwant == 1 && s.w.want[0].size == 0 && s.w.want[0].end_ms == 778,
         "CLOSE_IN_ONE: a node that stops returns only time above all ids that clients made");
     node_destroy (s.w.n);
 }
@@ -276,31 +278,33 @@ static void test_gap (void)
     destroy (&s, 61010);
 }
 
-static void test_lend (void)
+/* A child asks for a part, or returns it (size 0). Returns whether something was granted. */
+static bool ask_part (struct shared *s, uint64_t ms, uint64_t number, uint32_t size, uint64_t end_ms)
 {
-    struct share_want want = { .rank = 3, .incarnation = IDLER, .number = 1, .size = 128, .end_ms = 0 };
-    uint64_t retry_ms;
-    struct share given;
+    const struct want want = { .rank = 3, .incarnation = IDLER, .number = number, .size = size, .end_ms = end_ms };
+
+    return node_lease_request (s->w.n, AT (ms), (void *)1, &(struct lease_request){ &want, 1, .is_part = true }) == 0
+           && s->w.answer.ngrant == 1;
+}
+
+static void test_part (void)
+{
     struct shared s;
 
     share (&s);
     make (&s, 20, 900);
-    ok (node_share (s.w.n, AT (20), &want, &given, &retry_ms) == 1 && given.range.lo_ms == 21,
-        "a sublease begins above all ids that clients have made");
-    ok (given.granules == 0xff && word_of (&s).first == 8,
-        "LENT_IN_WORD: clients make no id of granules of a sublease");
-    ok (word_of (&s).used == 900 && publish (&s, 20),
-        "when a sublease begins, the ids that clients made before stay used");
-    want.number = 2;
-    want.size = 0;
-    want.end_ms = 30;
+    ok (ask_part (&s, 20, 1, 128, 0) && s.w.grant[0].box.range.lo_ms == 21,
+        "a part begins above all ids that clients have made");
+    ok (s.w.grant[0].box.granules == 0xff && word_of (&s).first == 8,
+        "NUMBERS_IN_WORD: clients make no id of granules of a part");
+    ok (word_of (&s).used == 900 && publish (&s, 20), "when a part begins, the ids that clients made before stay used");
     make (&s, 25, 128);
-    node_share (s.w.n, AT (25), &want, &given, &retry_ms);
+    ask_part (&s, 25, 2, 0, 30);
     publish (&s, 25);
-    ok (word_of (&s).first == 8, "clients make no id of a returned sublease before its end");
+    ok (word_of (&s).first == 8, "clients make no id of a returned part before its end");
     make (&s, 30, 129);
     publish (&s, 30);
-    ok (word_of (&s).first == 0, "clients may make ids of a returned sublease from its end on");
+    ok (word_of (&s).first == 0, "clients may make ids of a returned part from its end on");
     destroy (&s, 40);
 }
 
@@ -338,13 +342,11 @@ static void test_spoilt (void)
     ok (s.w.req[1].answers == 1 && f.timestamp_ms == 22 && f.sequence == PAGE_OWN_FIRST + 3 && !s.w.disorder,
         "after a page with an invalid word the node makes as many ids in each millisecond as it has sequence "
         "numbers of its own");
-    struct share_want want = { .rank = 3, .incarnation = IDLER, .number = 1, .size = 128, .end_ms = 0 };
-    struct share given;
-    uint64_t retry_ms;
-    ok (node_share (s.w.n, AT (25), &want, &given, &retry_ms) == 0,
-        "after a page with an invalid word the node grants no sublease");
+    ok (!ask_part (&s, 25, 1, 128, 0) && s.w.lease_replies == 1,
+        "after a page with an invalid word the node grants no part");
     node_stop (s.w.n, AT (30));
-    ok (s.w.nback == 0, "a node that stops after a page with an invalid word returns nothing of that lease");
+    ok (s.w.nwant == 1 && s.w.want[0].size == 0 && s.w.want[0].end_ms == 10 + LEASE,
+        "a node that stops after a page with an invalid word returns nothing of that lease");
     node_destroy (s.w.n);
 }
 
@@ -460,7 +462,7 @@ int main (void)
     test_past ();
     test_close ();
     test_gap ();
-    test_lend ();
+    test_part ();
     test_doubt ();
     test_spoilt ();
     test_ahead ();

@@ -6,24 +6,23 @@
  *   node.c       entry points, the state, create and stop, the handover to the next load of the module
  *   ids.c        requests for ids: accepted, served here, failed
  *   forward.c    requests that are sent to the parent, combined
- *   lease.c      leases from the parent, or at rank 0 the authority: requested, relayed for children, lent to modules
- *   share.c      subleases from the parent and to children
+ *   lease.c      what the node holds, and what it grants to children and modules
  *   page.c       the page of memory that processes of this host share
  *   now.c        whether an id may be made now, and above which id; the positions that are reported
  *
- * A file calls only files below it in this list, with these exceptions: share.c and page.c end entry points with
- * node_tick (); share.c asks forward.c whether a request is under way; now.c reads the page (page.c) and, for reports,
- * the jumps of the authority's clock (lease.c). waiting.h and lanes.h are objects of their own.
+ * A file calls only files below it in this list, with these exceptions: lease.c and page.c end entry points with
+ * node_tick (); now.c reads the page (page.c) and, for reports, the jumps of the authority's clock (lease.c). waiting.h
+ * and lanes.h are objects of their own.
  */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
 #include "libpage/page_gen.h"
-#include "modules/fluid/lease/borrower.h"
+#include "modules/fluid/lease/authority.h"
 #include "modules/fluid/lease/clock.h"
-#include "modules/fluid/lease/lease.h"
-#include "modules/fluid/lease/lender.h"
-#include "modules/fluid/lease/lessee.h"
+#include "modules/fluid/lease/demand.h"
+#include "modules/fluid/lease/grants.h"
+#include "modules/fluid/lease/held.h"
 #include "modules/fluid/lease/lease_relay.h"
 #include "modules/fluid/lease/watermark.h"
 #include "modules/fluid/node/lanes.h"
@@ -49,14 +48,12 @@ struct forward {
 struct forwards {
     struct forward all;       /* of all waiting requests */
     struct forward newcomers; /* beside 'all': of newcomers, which ask for few ids and have nothing under way */
-    struct forward spilled; /* of children's requests that an owner rank passed on; it makes ids for others meanwhile */
-    uint64_t here_us;       /* when 'spilled' was sent: how long making all waiting ids here would have taken */
-    uint32_t tag;           /* the last tag used */
-    uint64_t trip_us;       /* average time until an answer arrives; 0: not known */
+    uint32_t tag;             /* the last tag used */
+    uint64_t trip_us;         /* average time until an answer arrives; 0: not known */
 };
 
 /* The source of leases and of the time. */
-struct lessor {
+struct source {
     struct authority *authority; /* beside this node, at rank 0; NULL: the parent is the source */
     struct authority_news heard; /* the authority's news that were handled last */
 };
@@ -76,14 +73,6 @@ struct spoilt {
     uint64_t end_ms; /* below this time clients may have made ids of all granules except PAGE_OWN_GRANULES */
 };
 
-/* The last sublease of time to a module, joined with those that the same borrower received directly before it. No
- * sublease of time ends later.
- */
-struct lent {
-    struct range range;
-    char borrower[IDT_MSG_UUID_LEN + 1];
-};
-
 /* The clock of this rank missed time: no id is made until the parent's time is known again. */
 struct doubt {
     bool now;
@@ -96,27 +85,16 @@ struct epoch {
     int64_t ms; /* Unix time */
 };
 
-/* Granules that are not subleased, and so may be used, at from_ms <= t < until_ms. */
+/* Granules of the box in use that are not granted, and so may be used, at from_ms <= t < until_ms. */
 struct free_granules {
     uint64_t from_ms, until_ms;
     uint64_t granules;
 };
 
-/* Subleases from the parent and to children. */
-struct sharing {
-    struct free_granules free; /* the part of 'cur' that is not subleased */
-    struct borrower borrower;
-    struct lender lender;
-    struct demand demand;
-    uint32_t missed; /* largest request of a child that was not granted in full; valid until 'missed_us' */
-    uint64_t missed_us;
-    uint64_t starved_us; /* until then borrowers do not keep their size, because a child got nothing */
-};
-
 struct reporting {
     struct reports children;
     uint64_t due_us; /* when the next report is sent */
-    bool news;       /* a child's report arrived, or the last own report named a lessee */
+    bool news;       /* a child's report arrived, or the last own report named a holder */
 };
 
 struct node {
@@ -143,23 +121,26 @@ struct node {
     uint64_t page_limit_us; /* the latest time that clients' clocks can have shown under earlier offsets */
     uint64_t page_now_us;   /* the latest reading of CLOCK_BOOTTIME that was made for the page */
     struct spoilt spoilt;
-    struct lanes more;  /* the other generators of this rank; used when 'gen' has no id left */
-    struct area cur;    /* the area that 'gen' uses; empty range: none */
-    uint64_t cursor_ms; /* newest timestamp that 'gen' used */
-    fluid_t last_id;    /* newest id answered here, from any source */
+    struct lanes more;         /* the other generators of this rank; used when 'gen' has no id left */
+    struct lease cur;          /* the box that 'gen' uses; empty range: none */
+    struct free_granules free; /* the part of 'cur' that is not granted */
+    uint64_t cursor_ms;        /* newest timestamp that 'gen' used */
+    fluid_t last_id;           /* newest id answered here, from any source */
     struct waiting waiting;
     struct forwards up;
 
     /* --- leases --- */
-    struct lessor lessor;
-    struct lessee lessee;
+    struct source source;
+    struct held held;
+    struct grants parts;        /* to children */
+    struct grants time;         /* to modules of this broker, for ids of other kinds */
+    uint64_t time_number;       /* of the last request of a module */
+    struct demand own, passing; /* how much clients need, and how much children's forwards */
     struct lease_relay relay;
     struct asked asked;
     uint64_t last_child_us; /* when the last request of a child arrived */
     uint64_t root_lease_ms; /* this rank's fluid.lease, until the root's is known */
     struct epoch epoch;
-    struct lent lent;
-    struct sharing sharing;
     struct reporting reports;
 };
 
@@ -175,20 +156,20 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms); /* the sa
 void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
 /* Return whether ids may be made now, and set '*now_ms' to the current millisecond. True only if a held range (or, on a
- * borrowing rank, the sublease) contains now. Must be called at each reservation, after the clock was read.
+ * rank without a generator, the part) contains now. Must be called at each reservation, after the clock was read.
  */
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
 
-/* Forget the area in use. The next node_may_generate () looks it up again. */
+/* Forget the box in use. The next node_may_generate () looks it up again. */
 void node_look_anew (struct node *n);
 
-/* Make no id until node_may_generate () finds an area again. */
+/* Make no id until node_may_generate () finds a box again. */
 void node_make_nothing (struct node *n);
 
-/* Ids in a millisecond if nothing is subleased. */
+/* Ids in a millisecond if nothing is granted. */
 uint32_t node_per_ms (const struct node *n);
 
-/* The granules of the area in use that are not subleased at 'ms'. */
+/* The granules of the box in use that are not granted at 'ms'. */
 uint64_t node_granules (struct node *n, uint64_t ms);
 
 /* The first millisecond in which a request for ids above 'after' may be served here; 0: any. */
@@ -213,66 +194,55 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 
 /* --- leases: lease.c ------------------------------------------------------------------- */
 
-void node_lessor_hear (struct node *n, uint64_t now_us); /* process changes of the authority */
-void node_lessor_hear_jumps (struct node *n);            /* process only jumps of the authority's clock */
-const char *node_lessor_excuse (const struct node *n);   /* error text for requests that timed out */
+void node_source_hear (struct node *n, uint64_t now_us); /* process changes of the authority */
+void node_source_hear_jumps (struct node *n);            /* process only jumps of the authority's clock */
+const char *node_source_excuse (const struct node *n);   /* error text for requests that timed out */
 
 /* Send the lease requests that are due, of this node and of its subtree. Sets deadlines with node_wake (). */
 void node_lease_work (struct node *n, uint64_t now_us);
 
-/* Accept a child's request. Returns false if it was answered immediately, without a grant. */
-bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
-
 /* node_lease_take () processes the answer of the parent or the authority to lease request 'tag'. node_lease_miss ()
- * reports that the request was lost.
+ * reports that the request failed or was lost.
  */
 void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
-void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag);
+void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
 
-/* Stop: return the rest of the lease, and answer all waiting lease requests. */
+/* Note the need for the ids of a request, 'got' of which were made immediately. An owner's need decides what it keeps.
+ */
+void node_lease_note (struct node *n, uint64_t now_us, const struct node_request *req, uint32_t got);
+void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids); /* note ids that the parent made */
+
+/* Return whether the waiting requests plus 'more' ids need more than a part has in a few milliseconds, and the parent is
+ * connected. Then they are forwarded.
+ */
+bool node_lease_is_short (struct node *n, uint64_t now_us, uint64_t more);
+
+/* node_lease_term (): the root's lease has changed, and with it the term of parts. node_lease_lost_time ():
+ * CLOCK_BOOTTIME missed 'off_us', or went too far (below 0), so that clocks of holders may be slower.
+ */
+void node_lease_term (struct node *n);
+void node_lease_lost_time (struct node *n, uint64_t now_us, int64_t off_us);
+
+/* Stop: return what is held, and answer all waiting lease requests. */
 void node_lease_stop (struct node *n, uint64_t now_us);
 
 /* The reply function for lease_relay_init (). It answers a child, and sends the time that the child should use. */
-void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
-                          const struct lease_grant *grant, size_t ngrant);
-
-/* --- shares: share.c ------------------------------------------------------------------------------- */
-
-void node_share_work (struct node *n, uint64_t now_us);
-
-/* Note a request for 'count' ids, 'got' of which were made immediately. */
-void node_share_note (struct node *n, uint64_t now_us, uint32_t count, uint32_t got);
-
-/* Return whether the waiting requests plus 'more' ids need more than a borrower can make in a millisecond, and the
- * parent is connected. Then forwarding may be faster.
- */
-bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more);
-
-/* node_share_moved (): the node has another parent. node_share_lost_time (): CLOCK_BOOTTIME missed time.
- * node_share_jumped (): CLOCK_BOOTTIME went too far, so clocks of borrowers of this rank may be slower. node_share_term
- * (): the root's lease has changed, and with it the term of subleases.
- */
-void node_share_moved (struct node *n, uint64_t now_us);
-void node_share_lost_time (struct node *n, uint64_t us);
-void node_share_jumped (struct node *n, uint64_t us);
-void node_share_term (struct node *n);
-
-/* Stop: return the sublease. */
-void node_share_stop (struct node *n, uint64_t now_us);
+void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct grant *grant,
+                          size_t ngrant);
 
 /* --- the page that is shared with clients: page.c ------------------------------------------------ */
 
 /* Read the page, and take note of ids that clients made. */
 void node_page_look (struct node *n, uint64_t now_us);
 
-/* The granules of each millisecond that may be subleased. */
-uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms);
+/* The granules of each millisecond that may be granted. */
+uint64_t node_page_may_grant (const struct node *n, uint64_t now_ms);
 
-/* Return the first millisecond of a new sublease. Pauses the page, so that clients make no ids until node_page_lent ()
- * publishes which numbers are subleased.
+/* Return the first millisecond of a new part. Pauses the page, so that clients make no ids until node_page_granted ()
+ * publishes which numbers are granted.
  */
 uint64_t node_page_next_ms (struct node *n, uint64_t now_us, uint64_t now_ms);
-void node_page_lent (struct node *n);
+void node_page_granted (struct node *n);
 
 /* The later one of 'now_us' and the last reading of the clock that was made for the page. */
 uint64_t node_page_now (const struct node *n, uint64_t now_us);
@@ -301,25 +271,6 @@ void node_watermark_stop (struct node *n);
  */
 void node_forward_waiting (struct node *n, uint64_t now_us);
 
-/* If an owner rank has more ids to make than fit into 'spill_backlog_ms', pass whole requests of children on to the
- * parent, up to NODE_MAX_COUNT ids. At least half of that backlog stays here. One such combined request is under way at
- * a time. Meanwhile the rank makes ids only for requesters that have nothing in that request, so each requester gets
- * its ids in order. If passing on did not help, the next attempt is delayed.
- */
-void node_forward_spill (struct node *n, uint64_t now_us);
-
-/* Take the passed-on requests back, to make their ids here. That is done if the answer takes more than twice as long as
- * making all waiting ids here would have taken, or if no requester waits for it any longer. Call it before
- * node_forward_spill ().
- */
-void node_forward_take_back (struct node *n, uint64_t now_us);
-
-/* Whether this requester waits for ids that were passed on. If so, it gets no other ids before those. */
-bool node_forward_has_spilled (const struct node *n, const struct requester *a);
-
-/* The number of ids to make here: all missing ids, except those that were passed on. */
-uint64_t node_forward_left_here (const struct node *n);
-
 /* node_forward_take () processes the ids that answer forward 'tag', node_forward_miss () an error. Both return false if
  * the answer was no longer needed.
  */
@@ -328,7 +279,7 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 
 bool node_forward_is_busy (const struct node *n);
 
-/* node_forward_is_overdue () returns whether the answer under way is overdue, so that a borrower makes the ids itself.
+/* node_forward_is_overdue () returns whether the answer under way is overdue, so that a rank with a part makes the ids itself.
  * If it is not overdue yet, the function requests node_tick () for the time when it will be. node_forward_give_up ()
  * abandons the answer, and delays the next forward.
  */

@@ -102,7 +102,6 @@ static const struct node_ops node_ops = {
     .lease_reply = service_lease_reply_cb,
     .report_up = service_report_up_cb,
     .log = service_log_cb,
-    .share_up = service_share_up_cb,
     .goes_up = service_goes_up_cb,
     .now_us = now_us_cb,
 };
@@ -112,8 +111,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.trace", service_trace_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "fluid.share", service_share_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.time", service_time_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.position", service_position_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.watermark", service_watermark_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, 0 },

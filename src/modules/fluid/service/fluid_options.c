@@ -62,10 +62,10 @@ static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)
         return errprintf (errp, "out of memory");
     if (module_option_is_off (s) || strcmp (s, "auto") == 0)
         *share = strcmp (s, "auto") == 0 ? NODE_SHARE_AUTO : NODE_SHARE_OFF;
-    else if (parse_number (s, AREA_MIN_SIZE, AREA_MAX_SIZE, &n) == 0 && area_granules (0, (uint32_t)n) != 0)
+    else if (parse_number (s, BOX_MIN_SIZE, BOX_MAX_PART, &n) == 0 && box_is_part_size (n))
         *share = (uint32_t)n;
     else
-        return module_option_bad ("fluid.share", s, "auto, off, or one of 16, 32, 64, 128, 256, 512", errp);
+        return module_option_bad ("fluid.share", s, "auto, off, or a multiple of 16 from 16 to 1008", errp);
     return 0;
 }
 
@@ -102,7 +102,7 @@ int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp)
 
     *o = (struct fluid_options){ .recover = idt_attr_get (h, RECOVER) };
     if (get_place (h, o, errp) < 0 || check_recover (o->recover, errp) < 0 || get_share (h, &c->share, errp) < 0
-        || module_option_number (h, "fluid.share-keep", "512", 0, FLUID_PER_MS, &c->share_keep, errp) < 0
+        || module_option_number (h, "fluid.share-keep", "128", 0, FLUID_PER_MS, &c->share_keep, errp) < 0
         || module_option_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, &c->max_generators,
                                  errp)
                < 0
@@ -113,9 +113,6 @@ int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp)
                < 0
         || module_option_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms,
                                    errp)
-               < 0
-        || module_option_duration (h, "fluid.spill-backlog", "0", 0, HOUR_MS,
-                                   "0 (requests are not forwarded) to 1h, such as 20ms", &c->spill_backlog_ms, errp)
                < 0
         || module_option_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
                                    &c->forward_timeout_ms, errp)

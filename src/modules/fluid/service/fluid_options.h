@@ -9,10 +9,9 @@
  *   fluid.max-backlog      a client is refused if its ids would take longer than this to make    2s
  *   fluid.max-waiting      how many requests of clients may wait            8192
  *   fluid.forward-timeout  a request that no rank can serve fails after this time  5s
- *   fluid.share            ranks without a generator borrow from their parent: auto (by need); 16, 32 ... 512 (always,
- *                          so many sequence numbers); or off                auto
- *   fluid.share-keep       sequence numbers of 1024 that a rank does not grant     512
- *   fluid.spill-backlog    an owner rank with a longer backlog forwards requests of children; 0: never   0
+ *   fluid.share            ranks without a generator hold a part of their parent's: auto (by need); 16, 32 ... 1008
+ *                          (always, so many sequence numbers); or off       auto
+ *   fluid.share-keep       sequence numbers of 1024 that an owner rank does not grant     128
  *   fluid.attach           users who may get the page by which processes make ids (page.h): owner; all (who
  *                          may connect to the broker); or off               owner
  *   fluid.epoch            date that the time of ids counts from            the first start of the instance

@@ -562,7 +562,7 @@ static void test_refused_costs_nothing (void)
     char text[256];
     struct tree t;
 
-    /* Rank 6 has no generator and no sublease, so a request waits there while the parent is away. */
+    /* Rank 6 has no generator and no part of one, so a request waits there while the parent is away. */
     tree_init (&t, "access.guest-rate", "1000", "fluid.max-generators", "1", "fluid.share", "off", NULL);
     tree_start (&t);
     wait_until (state_is (&t, 0, "active", 0)) turn (&t);
@@ -590,8 +590,7 @@ static void test_refused_costs_nothing (void)
  */
 static void test_between_brokers (void)
 {
-    static const char *const topics[] = { "fluid.lease", "fluid.share", "fluid.position", "fluid.cancel",
-                                          "fluid.lend" };
+    static const char *const topics[] = { "fluid.lease", "fluid.position", "fluid.cancel", "fluid.time" };
     static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL,
                                       IDT_ROLE_NONE };
     char text[256];
@@ -609,11 +608,54 @@ static void test_between_brokers (void)
         }
         ok (refused, "a client cannot send %s: %s", topics[i], text);
     }
-    ask_json (&t, 0, "fluid.lend", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ask_json (&t, 0, "fluid.time", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"),
         "a module of another broker cannot send such a request: %s", text);
     wait_until (state_is (&t, 0, "active", 0)); /* until the first horizon is stored */
     ok (t.rank[0].logged == 0, "refused requests change nothing, and are not logged");
+    tree_fini (&t);
+}
+
+/* The parts that a rank granted, as "parts per_ms ranks"; "" if there are none. */
+static const char *granted_by (struct tree *t, uint32_t rank)
+{
+    static char text[64];
+    json_t *o = info (t, rank);
+    json_int_t parts, per_ms;
+    const char *ranks;
+
+    text[0] = '\0';
+    if (json_unpack (o, "{s:{s:I s:I s:s}}", "granted", "parts", &parts, "per_ms", &per_ms, "ranks", &ranks) == 0)
+        snprintf (text, sizeof (text), "%d %d %s", (int)parts, (int)per_ms, ranks);
+    json_decref (o);
+    return text;
+}
+
+/* Ranks 0 and 1 own generators, and all others want a part of 48. */
+static void test_part (void)
+{
+    json_int_t generator = -1, per_ms = -1;
+    fluid_t last = 0;
+    struct tree t;
+
+    tree_init (&t, "fluid.max-generators", "2", "fluid.share", "48", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 3, "sharing", 3) && state_is (&t, 6, "sharing", 6)) turn (&t);
+    ok (get_ids (&t, 3, 48, 0, &last) && fluid_split (last).generator == 1,
+        "a rank with a part makes ids of the generator of its parent");
+    json_t *o = info (&t, 3);
+    ok (json_unpack (o, "{s:n s:n s:{s:I s:I}}", "generator", "lease", "part", "generator", &generator, "per_ms",
+                     &per_ms)
+                == 0
+            && generator == 1 && per_ms == 48,
+        "fluid.info contains the part of a rank");
+    json_decref (o);
+    wait_until (strcmp (granted_by (&t, 1), "2 96 3-4") == 0) turn (&t);
+    ok (strcmp (granted_by (&t, 1), "2 96 3-4") == 0, "fluid.info contains what a rank granted: %s",
+        granted_by (&t, 1));
+    stop_rank (&t, 3);
+    wait_until (strcmp (granted_by (&t, 1), "1 48 4") == 0) turn (&t);
+    ok (strcmp (granted_by (&t, 1), "1 48 4") == 0, "a rank that stops returns its part: %s", granted_by (&t, 1));
     tree_fini (&t);
 }
 
@@ -647,11 +689,12 @@ static void test_liar (void)
     static const struct {
         const char *topic, *form, *what;
     } lies[] = {
-        { "fluid.lease", "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", "requests leases" },
-        { "fluid.lease", "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}", "returns leases" },
-        { "fluid.share", "{\"want\":[%u,\"%s\",9,0,\"0\",0]}", "requests and returns subleases" },
+        { "fluid.lease", "{\"want\":[[%u,\"%s\",1,\"0\"]]}", "requests leases" },
+        { "fluid.lease", "{\"want\":[[%u,\"%s\",99,\"5\",0,0]]}", "returns leases" },
+        { "fluid.lease", "{\"part\":[%u,\"%s\",98,\"0\",16,0,\"0\"]}", "requests parts" },
+        { "fluid.lease", "{\"part\":[%u,\"%s\",99,\"0\",0,0,\"0\"]}", "returns parts" },
         { "fluid.position",
-          "{\"rank\":%u,\"from\":\"%s\",\"lessees\":[0,\"0\"],\"low_ms\":\"9\",\"borrowed_low_ms\":\"99999999\"}",
+          "{\"rank\":%u,\"from\":\"%s\",\"holders\":[0,\"0\"],\"low_ms\":\"9\",\"part_low_ms\":\"99999999\"}",
           "reports positions" },
     };
     struct tree t;
@@ -1080,6 +1123,9 @@ static void test_options (void)
         { "fluid.epoch", "yesterday" },
         { "fluid.epoch", "2999-01-01T00:00:00Z" },
         { "fluid.max-jump", "much" },
+        { "fluid.share", "17" },
+        { "fluid.share", "1024" },
+        { "fluid.share-keep", "1025" },
     };
     struct tree t;
     idt_error_t err;
@@ -1174,6 +1220,7 @@ int main (void)
     test_errors ();
     test_refused_costs_nothing ();
     test_between_brokers ();
+    test_part ();
     test_liar ();
     test_trouble ();
     test_restart ();

@@ -15,7 +15,7 @@
 
 #include <idtree/error.h>
 
-#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/watermark.h"
 
 struct horizon_store;
 

@@ -19,9 +19,9 @@ static json_t *us_to_ms (int64_t us)
     return json_real ((double)us / 1000);
 }
 
-static json_t *range (uint64_t lo_ms, uint64_t hi_ms)
+static json_t *make_range (const struct range *r)
 {
-    return hi_ms > 0 ? json_pack ("[o,o]", wire_number (lo_ms), wire_number (hi_ms)) : json_null ();
+    return json_pack ("[o,o]", wire_number (r->lo_ms), wire_number (r->hi_ms));
 }
 
 static void add_root_info (struct service *sv, json_t **o)
@@ -38,27 +38,25 @@ static void add_root_info (struct service *sv, json_t **o)
 
 static bool makes_ids (const struct node_status *s)
 {
-    return s->state == NODE_ACTIVE || s->state == NODE_BORROWING;
+    return s->state == NODE_ACTIVE || s->state == NODE_SHARING;
 }
 
-/* The sublease that this rank holds: generator, sequence numbers, and end. */
-static json_t *borrowed (const struct area *a)
+/* The part of a generator that this rank holds: generator, ids of each millisecond, and end. */
+static json_t *make_part (const struct box *b)
 {
-    uint32_t first = 0, size = area_run (a->granules, &first);
-
-    return json_pack ("{s:I s:[I,I] s:o}", "generator", (json_int_t)a->generator, "sequence", (json_int_t)first,
-                      (json_int_t)size, "until_ms", wire_number (a->range.hi_ms));
+    return json_pack ("{s:I s:I s:o}", "generator", (json_int_t)b->generator, "per_ms",
+                      (json_int_t)box_size (b->granules), "until_ms", wire_number (b->range.hi_ms));
 }
 
-/* The subleases that this rank granted, and the child ranks that hold them. Those ranks may grant parts of them further
+/* The parts that this rank granted, and the child ranks that hold them. Those ranks may grant parts of them further
  * down.
  */
-static json_t *lent (const struct service *sv, uint64_t now_us, const struct node_status *s)
+static json_t *make_granted (const struct service *sv, uint64_t now_us, const struct node_status *s)
 {
-    uint32_t ranks[NODE_LENT_MAX];
-    size_t n = node_lent_to (sv->node, now_us, ranks);
+    uint32_t ranks[NODE_GRANTS_MAX];
+    size_t n = node_granted_to (sv->node, now_us, ranks);
     char *text = ranges_format (ranks, n);
-    json_t *o = json_pack ("{s:I s:I s:s*}", "loans", (json_int_t)s->loans, "per_ms", (json_int_t)s->lent_per_ms,
+    json_t *o = json_pack ("{s:I s:I s:s*}", "parts", (json_int_t)s->grants, "per_ms", (json_int_t)s->granted_per_ms,
                            "ranks", text);
 
     free (text);
@@ -87,13 +85,13 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     json_put_new (&o, "served_by", makes_ids (s) ? json_integer (config->rank) : json_null ());
     json_put_new (&o, "timestamp_ms", s->time_known ? wire_number (s->timestamp_ms) : json_null ());
     json_put_new (&o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());
-    json_put_new (&o, "lease", range (s->lo_ms, s->hi_ms));
-    if (s->state == NODE_BORROWING)
-        json_put_new (&o, "share", borrowed (&s->area));
+    json_put_new (&o, "lease", s->state == NODE_ACTIVE ? make_range (&s->lease.box.range) : json_null ());
+    if (s->state == NODE_SHARING)
+        json_put_new (&o, "part", make_part (&s->lease.box));
     if (s->owns_generator && config->share != NODE_SHARE_OFF)
-        json_put_new (&o, "lends", json_true ());
-    if (s->loans > 0)
-        json_put_new (&o, "lent", lent (sv, now_us, s));
+        json_put_new (&o, "grants", json_true ());
+    if (s->grants > 0)
+        json_put_new (&o, "granted", make_granted (sv, now_us, s));
     json_put_new (&o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
     if (sv->authority)
         add_root_info (sv, &o);
@@ -149,14 +147,13 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "forwarded", s->forwards },
         { "combined", s->combined },
         { "forwards_lost", s->forwards_lost },
-        { "spilled", s->spilled },
         { "stalls", s->waiting.stalls },
         { "refused", s->waiting.refused },
         { "unreachable", s->waiting.unreachable },
         { "renewals", s->renewals },
-        { "borrowed", s->borrowed },
-        { "lent", s->lent },
-        { "share_messages", s->share_messages },
+        { "parts_received", s->parts_received },
+        { "parts_granted", s->parts_granted },
+        { "part_messages", s->part_messages },
         { "lease_messages", s->lease_messages + lease_requests }, /* sent to the parent, or received at rank 0 */
         { "stores", root->stores },
         { "store_failures", root->store_failures },
@@ -192,19 +189,19 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- what a rank reports to be summed up: fluid.metrics (libmetrics/metrics.h) ------------------- */
 
-/* Put the state of the rank. For a borrowing rank put the generator that it borrows, too, so that the reduction forms a
- * set of ranks for each lender.
+/* Put the state of the rank. For a rank that holds a part put the generator, too, so that the reduction forms a set of
+ * ranks for each generator.
  */
 static void put_states (struct service *sv, const struct node_status *s, struct metrics *m)
 {
     uint32_t rank = sv->options.node.rank;
-    char lender[16];
+    char generator[16];
 
     metrics_put_rank (m, "fluid_state", node_state_name (s->state), rank);
-    if (s->state != NODE_BORROWING)
+    if (s->state != NODE_SHARING)
         return;
-    snprintf (lender, sizeof (lender), "%u", (unsigned)s->area.generator);
-    metrics_put_rank (m, "fluid_borrowed_of", lender, rank);
+    snprintf (generator, sizeof (generator), "%u", (unsigned)s->lease.box.generator);
+    metrics_put_rank (m, "fluid_part_of", generator, rank);
 }
 
 /* --- numbers ---------------------------------------------------------------------------------------- */
@@ -220,15 +217,14 @@ static void put_counters (struct service *sv, struct metrics *m)
     metrics_put_count (m, "fluid_forwarded", s->forwards);
     metrics_put_count (m, "fluid_combined", s->combined);
     metrics_put_count (m, "fluid_forwards_lost", s->forwards_lost);
-    metrics_put_count (m, "fluid_spilled", s->spilled);
     metrics_put_count (m, "fluid_stalls", s->waiting.stalls);
     metrics_put_count (m, "fluid_refused", s->waiting.refused);
     metrics_put_count (m, "fluid_unreachable", s->waiting.unreachable);
     metrics_put_count (m, "fluid_renewals", s->renewals);
     metrics_put_count (m, "fluid_lease_messages", s->lease_messages + sv->lease_requests);
-    metrics_put_count (m, "fluid_borrowed", s->borrowed);
-    metrics_put_count (m, "fluid_lent", s->lent);
-    metrics_put_count (m, "fluid_share_messages", s->share_messages);
+    metrics_put_count (m, "fluid_parts_received", s->parts_received);
+    metrics_put_count (m, "fluid_parts_granted", s->parts_granted);
+    metrics_put_count (m, "fluid_part_messages", s->part_messages);
 }
 
 /* The times that requests waited. Requests that did not wait are counted in the first bucket. */
@@ -245,13 +241,13 @@ static void put_waits (struct service *sv, struct metrics *m)
 /* Waiting requests, the configured lease and the skew bound; age and rest of the lease only if it contains now. */
 static void put_lease (struct service *sv, const struct node_status *s, struct metrics *m)
 {
-    double left_ms = (double)s->hi_ms - (double)s->timestamp_ms;
+    double left_ms = (double)s->lease.box.range.hi_ms - (double)s->timestamp_ms;
 
     metrics_put_count (m, "fluid_waiting", s->waiting);
     metrics_put_ms (m, METRICS_MAX, "fluid_lease_seconds", (double)sv->options.node.lease_ms);
     if (s->time_known)
         metrics_put_ms (m, METRICS_MAX, "fluid_skew_bound_seconds", (double)s->bound_us / 1E3);
-    if (!s->time_known || !s->owns_generator || s->hi_ms == 0)
+    if (s->state != NODE_ACTIVE)
         return;
     metrics_put_ms (m, METRICS_MAX, "fluid_lease_age_seconds", (double)s->lease_age_us / 1E3);
     metrics_put_ms (m, METRICS_MIN, "fluid_lease_left_seconds", left_ms);

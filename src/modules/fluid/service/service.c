@@ -124,7 +124,7 @@ static uint64_t last_end (const struct lease_answer *a)
     uint64_t hi_ms = 0;
 
     for (size_t i = 0; i < a->ngrant; i++)
-        hi_ms = max_u64 (hi_ms, a->grant[i].hi_ms);
+        hi_ms = max_u64 (hi_ms, a->grant[i].box.range.hi_ms);
     return hi_ms;
 }
 

@@ -8,7 +8,7 @@
  *                remembers its instance
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   trace.c      fluid.trace
- *   lease.c      fluid.lease, fluid.lend, fluid.share
+ *   lease.c      fluid.lease, fluid.time
  *   page.c       the page that processes of this host share
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear, fluid.metrics
@@ -166,7 +166,6 @@ void service_cancel_up_cb (void *arg);
 int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req);
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
 void service_report_up_cb (void *arg, const struct report *report);
-int service_share_up_cb (void *arg, const struct share_want *want);
 
 /* service_remember () is called when a lease was granted. It writes the instance to the statedir, if there is one.
  * service_forget () is called at the end of the module. It waits at most one second for the write under way.
@@ -190,8 +189,7 @@ void service_trace_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg);
-void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg);
-void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_time_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);

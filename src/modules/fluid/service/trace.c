@@ -189,7 +189,7 @@ static const char *waited_for (const struct traced *t)
         return t->queued ? "forward" : "";
     if (t->came == NODE_IDLE)
         return "parent";
-    return t->came == NODE_ACTIVE || t->came == NODE_BORROWING ? "turn" : "lease";
+    return t->came == NODE_ACTIVE || t->came == NODE_SHARING ? "turn" : "lease";
 }
 
 static json_t *describe (struct service *sv, const struct traced *t, uint32_t ids, uint64_t now_us)

@@ -16,7 +16,7 @@
 
 /* --- positions ------------------------------------------------------------------------------------------- */
 
-/* A report cannot change the reports or subleases of other ranks, because both are identified by rank, and the rank is
+/* A report cannot change the reports or parts of other ranks, because both are identified by rank, and the rank is
  * checked here.
  */
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -121,42 +121,51 @@ size_t wire_write_runs (char *buf, const struct id_run *run, size_t n)
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */
 
-/* The size is sent only if it is not 0. */
-static json_t *pack_want (const struct lease_want *w)
+/* Most wants are for a whole generator, and short. */
+static json_t *pack_want (const struct want *w)
 {
-    json_t *o = json_pack ("[I,s,I,o]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
-                           wire_number (w->have_hi_ms));
+    json_t *o = json_pack ("[I,s,I,o]", (json_int_t)w->rank, w->incarnation, (json_int_t)w->number,
+                           wire_number (w->end_ms));
 
-    if (w->size > 0)
+    if (w->size != BOX_WHOLE || w->left_ms > 0 || w->ranks > 0) {
         json_add_new (&o, json_integer (w->size));
+        json_add_new (&o, json_integer ((json_int_t)w->left_ms));
+    }
+    if (w->ranks > 0)
+        json_add_new (&o, json_integer (w->ranks));
     return o;
 }
 
-/* 'left_ms', how long borrowers may still use the returned time, is sent only if it is not 0. */
-static json_t *pack_back (const struct lease_back *b)
+static void add_part (json_t **o, const struct grant *g)
 {
-    json_t *o = json_pack ("[I,s,o]", (json_int_t)b->generator, b->incarnation, wire_number (b->end_ms));
-
-    if (b->left_ms > 0)
-        json_add_new (&o, json_integer ((json_int_t)b->left_ms));
-    return o;
+    json_add_new (o, json_integer (g->box.generator));
+    json_add_new (o, wire_number (g->box.granules));
+    json_add_new (o, json_integer ((json_int_t)g->use_ms));
 }
 
-static json_t *pack_grant (const struct lease_grant *g)
+static json_t *pack_grant (const struct grant *g)
 {
-    return json_pack ("[I,s,I,o,o]", (json_int_t)g->generator, g->incarnation, (json_int_t)g->number,
-                      wire_number (g->lo_ms), wire_number (g->hi_ms));
+    const struct range *r = &g->box.range;
+    json_t *o = json_pack ("[I,s,I,o,o]", (json_int_t)g->rank, g->incarnation, (json_int_t)g->number,
+                           wire_number (r->lo_ms), wire_number (r->hi_ms));
+
+    if (g->box.granules != UINT64_MAX)
+        add_part (&o, g);
+    return o;
 }
 
 json_t *wire_pack_lease_request (const struct lease_request *req)
 {
-    json_t *want = json_array (), *back = json_array ();
+    const struct want *w = req->want;
+
+    if (req->is_part)
+        return json_pack ("{s:[I,s,I,o,I,I,o]}", "part", (json_int_t)w->rank, w->incarnation, (json_int_t)w->number,
+                          wire_number (w->end_ms), (json_int_t)w->size, (json_int_t)w->left_ms, wire_number (w->kept));
+    json_t *want = json_array ();
 
     for (size_t i = 0; i < req->nwant; i++)
         json_add_new (&want, pack_want (&req->want[i]));
-    for (size_t i = 0; i < req->nback; i++)
-        json_add_new (&back, pack_back (&req->back[i]));
-    json_t *o = json_pack ("{s:o,s:o}", "want", want, "back", back);
+    json_t *o = json_pack ("{s:o}", "want", want);
     if (req->has_epoch)
         json_put_new (&o, "epoch", wire_date (req->epoch_ms));
     return o;
@@ -169,6 +178,10 @@ json_t *wire_pack_lease_answer (const struct lease_answer *a)
     for (size_t i = 0; i < a->ngrant; i++)
         json_add_new (&lease, pack_grant (&a->grant[i]));
     json_t *o = json_pack ("{s:o}", "lease", lease);
+    if (a->share > 0)
+        json_put_new (&o, "share", json_integer (a->share));
+    if (a->retry_ms > 0)
+        json_put_new (&o, "retry_ms", json_integer ((json_int_t)a->retry_ms));
     if (a->has_time) {
         json_put_new (&o, "time_us", json_pack ("[o,o]", wire_number (a->received_us), wire_number (a->sent_us)));
         json_put_new (&o, "bound_us", wire_number (a->bound_us));
@@ -187,55 +200,84 @@ static bool get_u64 (const char *text, uint64_t *n)
     return parse_number (text, 0, UINT64_MAX, n) == 0;
 }
 
-static bool get_name (const char *text, json_int_t generator, char incarnation[IDT_MSG_UUID_LEN + 1], uint32_t *g)
+/* The sender's name, and the number of its request. */
+static bool get_name (json_int_t rank, const char *uuid, json_int_t number, uint32_t *to_rank,
+                      char incarnation[IDT_MSG_UUID_LEN + 1], uint64_t *to_number)
 {
-    if (strlen (text) != IDT_MSG_UUID_LEN || generator < 0 || generator > FLUID_GENERATOR_MAX)
+    if (rank < 0 || rank > UINT32_MAX || strlen (uuid) != IDT_MSG_UUID_LEN || number < 1)
         return false;
-    memcpy (incarnation, text, IDT_MSG_UUID_LEN + 1);
-    *g = (uint32_t)generator;
+    *to_rank = (uint32_t)rank;
+    memcpy (incarnation, uuid, IDT_MSG_UUID_LEN + 1);
+    *to_number = (uint64_t)number;
     return true;
 }
 
+/* A want for a whole generator. The last elements may be missing. */
 static bool get_want (json_t *o, void *entry)
 {
-    struct lease_want *w = entry;
-    json_int_t generator, number, size = 0;
-    const char *uuid, *have;
-
-    if (json_unpack (o, json_array_size (o) > 4 ? "[I,s,I,s,I !]" : "[I,s,I,s !]", &generator, &uuid, &number, &have,
-                     &size)
-            < 0
-        || number < 1 || size < 0 || size > UINT32_MAX)
-        return false;
-    w->number = (uint64_t)number;
-    w->size = (uint32_t)size;
-    return get_name (uuid, generator, w->incarnation, &w->generator) && get_u64 (have, &w->have_hi_ms);
-}
-
-static bool get_back (json_t *o, void *entry)
-{
-    struct lease_back *b = entry;
-    json_int_t generator, left_ms = 0;
+    static const char *const formats[] = { "[I,s,I,s !]", "[I,s,I,s,I !]", "[I,s,I,s,I,I !]", "[I,s,I,s,I,I,I !]" };
+    json_int_t rank, number, size = BOX_WHOLE, left_ms = 0, ranks = 0;
+    size_t n = json_array_size (o);
+    struct want *w = entry;
     const char *uuid, *end;
 
-    if (json_unpack (o, json_array_size (o) > 3 ? "[I,s,s,I !]" : "[I,s,s !]", &generator, &uuid, &end, &left_ms) < 0
-        || left_ms < 0)
+    if (n < 4 || n > 7 || json_unpack (o, formats[n - 4], &rank, &uuid, &number, &end, &size, &left_ms, &ranks) < 0
+        || (size != 0 && size != BOX_WHOLE) || left_ms < 0 || left_ms > (json_int_t)FLUID_TIMESTAMP_MAX || ranks < 0
+        || ranks > UINT32_MAX)
         return false;
-    b->left_ms = (uint64_t)left_ms;
-    return get_name (uuid, generator, b->incarnation, &b->generator) && get_u64 (end, &b->end_ms);
+    w->size = (uint32_t)size;
+    w->left_ms = (uint64_t)left_ms;
+    w->ranks = (uint32_t)ranks;
+    return get_name (rank, uuid, number, &w->rank, w->incarnation, &w->number) && w->rank <= FLUID_GENERATOR_MAX
+           && get_u64 (end, &w->end_ms);
+}
+
+static bool get_part_want (json_t *o, struct want *w)
+{
+    json_int_t rank, number, size, left_ms;
+    const char *uuid, *end, *kept;
+
+    if (json_unpack (o, "[I,s,I,s,I,I,s !]", &rank, &uuid, &number, &end, &size, &left_ms, &kept) < 0 || size < 0
+        || (size != 0 && !box_is_part_size ((uint64_t)size)) || left_ms < 0
+        || left_ms > (json_int_t)FLUID_TIMESTAMP_MAX)
+        return false;
+    w->size = (uint32_t)size;
+    w->left_ms = (uint64_t)left_ms;
+    return get_name (rank, uuid, number, &w->rank, w->incarnation, &w->number) && get_u64 (end, &w->end_ms)
+           && get_u64 (kept, &w->kept) && (w->kept == 0 || w->size > 0);
+}
+
+/* What a grant of a part has in addition. */
+static bool get_part (json_t *o, struct grant *g)
+{
+    json_int_t generator, use_ms;
+    const char *granules;
+
+    if (json_unpack (o, "[I,s,I,s,s,I,s,I !]", &(json_int_t){ 0 }, &(const char *){ NULL }, &(json_int_t){ 0 },
+                     &(const char *){ NULL }, &(const char *){ NULL }, &generator, &granules, &use_ms)
+            < 0
+        || generator < 0 || generator > FLUID_GENERATOR_MAX || !get_u64 (granules, &g->box.granules) || use_ms < 1
+        || use_ms > (json_int_t)FLUID_TIMESTAMP_MAX)
+        return false;
+    g->box.generator = (uint32_t)generator;
+    g->use_ms = (uint64_t)use_ms;
+    return g->box.granules != 0 && g->box.granules != UINT64_MAX;
 }
 
 static bool get_grant (json_t *o, void *entry)
 {
-    struct lease_grant *g = entry;
-    json_int_t generator, number;
+    struct grant *g = entry;
     const char *uuid, *lo, *hi;
+    json_int_t rank, number;
+    bool whole = json_array_size (o) == 5;
 
-    if (json_unpack (o, "[I,s,I,s,s !]", &generator, &uuid, &number, &lo, &hi) < 0 || number < 1)
+    if (json_unpack (o, whole ? "[I,s,I,s,s !]" : "[I,s,I,s,s]", &rank, &uuid, &number, &lo, &hi) < 0
+        || !get_name (rank, uuid, number, &g->rank, g->incarnation, &g->number) || !get_u64 (lo, &g->box.range.lo_ms)
+        || !get_u64 (hi, &g->box.range.hi_ms))
         return false;
-    g->number = (uint64_t)number;
-    return get_name (uuid, generator, g->incarnation, &g->generator) && get_u64 (lo, &g->lo_ms)
-           && get_u64 (hi, &g->hi_ms);
+    g->box.generator = g->rank;
+    g->box.granules = UINT64_MAX;
+    return whole ? g->rank <= FLUID_GENERATOR_MAX : get_part (o, g);
 }
 
 /* Read the list 'key', which may be missing, of entries of 'size' bytes into a new array. */
@@ -271,12 +313,28 @@ static int get_epoch (const json_t *o, bool *has_epoch, int64_t *epoch_ms, idt_e
     return 0;
 }
 
+static int get_part_request (const json_t *o, struct lease_request *req, idt_error_t *errp)
+{
+    struct want *want = calloc (1, sizeof (*want));
+
+    if (!want)
+        return errprintf (errp, "out of memory");
+    if (!get_part_want (json_object_get (o, "part"), want)) {
+        free (want);
+        return malformed (errp, "part must be a rank, a UUID, a number from 1, an end, a size (0, or a multiple of "
+                                "16 up to 1008), a time, and what is kept");
+    }
+    *req = (struct lease_request){ .want = want, .nwant = 1, .is_part = true };
+    return 0;
+}
+
 int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp)
 {
     struct lease_request r = { 0 };
 
+    if (json_object_get (o, "part"))
+        return get_part_request (o, req, errp);
     if (get_list (o, "want", get_want, sizeof (r.want[0]), &r.want, &r.nwant, errp) < 0
-        || get_list (o, "back", get_back, sizeof (r.back[0]), &r.back, &r.nback, errp) < 0
         || get_epoch (o, &r.has_epoch, &r.epoch_ms, errp) < 0) {
         lease_request_fini (&r);
         return -1;
@@ -290,14 +348,18 @@ int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_erro
 static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp)
 {
     const char *received = NULL, *sent = NULL, *bound = "", *lease = NULL;
+    json_int_t retry_ms = 0, share = 0;
 
-    if (json_unpack ((json_t *)o, "{s?[s,s !] s?s s?s}", "time_us", &received, &sent, "bound_us", &bound, "lease_ms",
-                     &lease)
+    if (json_unpack ((json_t *)o, "{s?[s,s !] s?s s?s s?I s?I}", "time_us", &received, &sent, "bound_us", &bound,
+                     "lease_ms", &lease, "retry_ms", &retry_ms, "share", &share)
             < 0
+        || retry_ms < 0 || share < 0 || share > BOX_WHOLE
         || (received
             && (!get_u64 (received, &a->received_us) || !get_u64 (sent, &a->sent_us) || !get_u64 (bound, &a->bound_us)))
         || (lease && parse_number (lease, 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
-        return malformed (errp, "time_us, bound_us or lease_ms has a bad value");
+        return malformed (errp, "time_us, bound_us, lease_ms, retry_ms or share has a bad value");
+    a->retry_ms = (uint64_t)retry_ms;
+    a->share = (uint32_t)share;
     a->has_time = received != NULL;
     return 0;
 }
@@ -315,94 +377,16 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
     return 0;
 }
 
-/* --- fluid.share --------------------------------------------------------------------------------------- */
-
-json_t *wire_pack_share_want (const struct share_want *w)
-{
-    return json_pack ("{s:[I,s,I,I,o,I]}", "want", (json_int_t)w->rank, w->incarnation, (json_int_t)w->number,
-                      (json_int_t)w->size, wire_number (w->end_ms), (json_int_t)w->left_ms);
-}
-
-json_t *wire_pack_share (const struct share *s, uint64_t retry_ms)
-{
-    json_t *o = json_object ();
-    uint32_t first = 0, size = s ? area_run (s->granules, &first) : 0;
-
-    if (s)
-        json_put_new (&o, "share",
-                      json_pack ("[s,I,I,I,I,o,o,I]", s->incarnation, (json_int_t)s->number, (json_int_t)s->generator,
-                                 (json_int_t)first, (json_int_t)size, wire_number (s->range.lo_ms),
-                                 wire_number (s->range.hi_ms), (json_int_t)s->use_ms));
-    json_put_new (&o, "retry_ms", json_integer ((json_int_t)retry_ms));
-    return o;
-}
-
-int wire_get_share_want (const json_t *o, struct share_want *want, idt_error_t *errp)
-{
-    json_int_t rank, number, size, left_ms;
-    const char *uuid, *end;
-    struct share_want w;
-
-    if (json_unpack ((json_t *)o, "{s:[I,s,I,I,s,I !]}", "want", &rank, &uuid, &number, &size, &end, &left_ms) < 0
-        || rank < 0 || rank > UINT32_MAX || strlen (uuid) != IDT_MSG_UUID_LEN || number < 1 || left_ms < 0
-        || left_ms > (json_int_t)FLUID_TIMESTAMP_MAX || !get_u64 (end, &w.end_ms))
-        return malformed (errp, "want must be a rank, a UUID, a number from 1, a size, an end, and a time");
-    if (size != 0 && (size < 0 || size > AREA_MAX_SIZE || area_granules (0, (uint32_t)size) == 0))
-        return malformed (errp, "the size must be 0, or a power of two from 16 to 512");
-    memcpy (w.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
-    w.rank = (uint32_t)rank;
-    w.number = (uint64_t)number;
-    w.size = (uint32_t)size;
-    w.left_ms = (uint64_t)left_ms;
-    *want = w;
-    return 0;
-}
-
-static int get_share (const json_t *o, struct share *share, idt_error_t *errp)
-{
-    json_int_t number, generator, first, size, use_ms;
-    const char *uuid, *lo, *hi;
-    struct share s = { .number = 0 };
-
-    if (json_unpack ((json_t *)o, "[s,I,I,I,I,s,s,I !]", &uuid, &number, &generator, &first, &size, &lo, &hi, &use_ms)
-            < 0
-        || strlen (uuid) != IDT_MSG_UUID_LEN || number < 1 || generator < 0 || generator > FLUID_GENERATOR_MAX
-        || first < 0 || first > FLUID_SEQUENCE_MAX || size < 0 || size > AREA_MAX_SIZE || use_ms < 0
-        || use_ms > (json_int_t)FLUID_TIMESTAMP_MAX || !get_u64 (lo, &s.range.lo_ms) || !get_u64 (hi, &s.range.hi_ms)
-        || (s.granules = area_granules ((uint32_t)first, (uint32_t)size)) == 0)
-        return malformed (errp, "share is not a valid sublease");
-    memcpy (s.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
-    s.number = (uint64_t)number;
-    s.generator = (uint32_t)generator;
-    s.use_ms = (uint64_t)use_ms;
-    *share = s;
-    return 0;
-}
-
-int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *retry_ms, idt_error_t *errp)
-{
-    const json_t *value = json_object_get (o, "share");
-    json_int_t ms = 0;
-
-    if (json_unpack ((json_t *)o, "{s?I}", "retry_ms", &ms) < 0 || ms < 0)
-        return malformed (errp, "retry_ms");
-    if (value && get_share (value, share, errp) < 0)
-        return -1;
-    *any = value != NULL;
-    *retry_ms = (uint64_t)ms;
-    return 0;
-}
-
 /* --- fluid.position ------------------------------------------------------------------------------------ */
 
 json_t *wire_pack_report (const struct report *r)
 {
-    json_t *o = json_pack ("{s:I s:s s:[I,o] s:o}", "rank", (json_int_t)r->rank, "from", r->from, "lessees",
-                           (json_int_t)r->lessees.count, wire_number (r->lessees.sum), "low_ms",
+    json_t *o = json_pack ("{s:I s:s s:[I,o] s:o}", "rank", (json_int_t)r->rank, "from", r->from, "holders",
+                           (json_int_t)r->holders.count, wire_number (r->holders.sum), "low_ms",
                            wire_number (r->low_ms));
 
-    if (r->borrowed_low_ms > 0)
-        json_put_new (&o, "borrowed_low_ms", wire_number (r->borrowed_low_ms));
+    if (r->part_low_ms > 0)
+        json_put_new (&o, "part_low_ms", wire_number (r->part_low_ms));
     return o;
 }
 
@@ -412,15 +396,15 @@ int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
     json_int_t rank, count;
     struct report r;
 
-    if (json_unpack ((json_t *)o, "{s:I s:s s:[I,s !] s:s s?s}", "rank", &rank, "from", &from, "lessees", &count, &sum,
-                     "low_ms", &low, "borrowed_low_ms", &borrowed)
+    if (json_unpack ((json_t *)o, "{s:I s:s s:[I,s !] s:s s?s}", "rank", &rank, "from", &from, "holders", &count, &sum,
+                     "low_ms", &low, "part_low_ms", &borrowed)
             < 0
         || rank < 0 || rank > UINT32_MAX || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX
-        || !get_u64 (sum, &r.lessees.sum) || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.borrowed_low_ms))
-        return malformed (errp, "a position must have rank, from, lessees and low_ms");
+        || !get_u64 (sum, &r.holders.sum) || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.part_low_ms))
+        return malformed (errp, "a position must have rank, from, holders and low_ms");
     r.rank = (uint32_t)rank;
     memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
-    r.lessees.count = (uint32_t)count;
+    r.holders.count = (uint32_t)count;
     *report = r;
     return 0;
 }

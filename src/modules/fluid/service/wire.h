@@ -17,7 +17,7 @@
 
 #include "libfluid/block.h"
 #include "libjsonview/jsonview.h"
-#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/box.h"
 #include "modules/fluid/node/waiting.h"
 #include "modules/fluid/lease/watermark.h"
 
@@ -50,32 +50,30 @@ size_t wire_write_runs (char *buf, const struct id_run *run, size_t n);
 
 /* --- fluid.lease: JSON ---------------------------------------------------------------------------- */
 
+/* A request for whole generators, of any number of ranks, and one for a part:
+ *
+ *     {"want": [[rank, "UUID", number, "end_ms", size, left_ms, ranks], ...], "epoch": "date"}
+ *     {"part": [rank, "UUID", number, "end_ms", size, left_ms, "kept"]}
+ *
+ * The last elements of a want may be left out: size 1024, left_ms 0, ranks 0. The answer:
+ *
+ *     {"lease": [[rank, "UUID", number, "lo_ms", "hi_ms"], ...],            of whole generators
+ *      "time_us": ["received", "sent"], "bound_us": "...", "lease_ms": "...", "epoch": "date"}
+ *     {"lease": [[rank, "UUID", number, "lo_ms", "hi_ms", generator, "granules", use_ms], ...],     of a part
+ *      "share": n, "retry_ms": n}
+ */
 json_t *wire_pack_lease_request (const struct lease_request *req);
 json_t *wire_pack_lease_answer (const struct lease_answer *answer);
 
-/* Read a lease request or answer. The caller frees the arrays in the result, with lease_request_fini () and free ().
+/* Read a request or an answer. The caller frees the array in the result, with lease_request_fini () and free ().
  * Returns 0, or -1 with errno EPROTO or ENOMEM, 'errp' filled and nothing to free.
  */
 int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp);
 int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
 
-/* --- fluid.share: JSON --------------------------------------------------------------------------- */
-
-/* {"want":[rank,"UUID",number,size,"end_ms",left_ms]}; NULL: ENOMEM. */
-json_t *wire_pack_share_want (const struct share_want *want);
-
-/* {"share":["UUID",number,generator,first,size,"lo_ms","hi_ms",use_ms],"retry_ms":n}; without "share" if 'share' is
- * NULL.
- */
-json_t *wire_pack_share (const struct share *share, uint64_t retry_ms);
-
-/* Return 0, or -1 with errno EPROTO and 'errp' filled. '*any' states whether the answer has a "share". */
-int wire_get_share_want (const json_t *o, struct share_want *want, idt_error_t *errp);
-int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *retry_ms, idt_error_t *errp);
-
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"rank":n,"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}; the last member only if the
+/* {"rank":n,"from":"UUID","holders":[COUNT,"SUM"],"low_ms":"...","part_low_ms":"..."}; the last member only if the
  * report has it. NULL: ENOMEM.
  */
 json_t *wire_pack_report (const struct report *report);

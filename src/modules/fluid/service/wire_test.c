@@ -79,76 +79,147 @@ static void test_generate (void)
     ok (wire_write_runs (text, run, 0) == sizeof ("{\"runs\":[]}"), "a JSON response may have no runs: %s", text);
 }
 
-static bool same_want (const struct lease_want *a, const struct lease_want *b)
+static bool same_want (const struct want *a, const struct want *b)
 {
-    return a->generator == b->generator && strcmp (a->incarnation, b->incarnation) == 0 && a->number == b->number
-           && a->have_hi_ms == b->have_hi_ms && a->size == b->size;
+    return a->rank == b->rank && strcmp (a->incarnation, b->incarnation) == 0 && a->number == b->number
+           && a->size == b->size && a->end_ms == b->end_ms && a->kept == b->kept && a->left_ms == b->left_ms
+           && a->ranks == b->ranks;
+}
+
+static bool same_grant (const struct grant *a, const struct grant *b)
+{
+    return a->rank == b->rank && strcmp (a->incarnation, b->incarnation) == 0 && a->number == b->number
+           && a->box.generator == b->box.generator && a->box.granules == b->box.granules
+           && a->box.range.lo_ms == b->box.range.lo_ms && a->box.range.hi_ms == b->box.range.hi_ms
+           && a->use_ms == b->use_ms;
+}
+
+/* Write a request, and read it back. Returns its text, which the caller frees; NULL: it was not read as it was written.
+ */
+static char *request_text (const struct lease_request *req)
+{
+    json_t *o = wire_pack_lease_request (req);
+    char *text = json_dumps (o, JSON_COMPACT);
+    struct lease_request again;
+    idt_error_t err;
+    bool same = wire_get_lease_request (o, &again, &err) == 0 && again.nwant == req->nwant
+                && again.is_part == req->is_part && again.has_epoch == req->has_epoch
+                && (!req->has_epoch || again.epoch_ms == req->epoch_ms);
+
+    for (size_t i = 0; same && i < req->nwant; i++)
+        same = same_want (&again.want[i], &req->want[i]);
+    lease_request_fini (&again);
+    json_decref (o);
+    if (same)
+        return text;
+    free (text);
+    return NULL;
+}
+
+static char *answer_text (const struct lease_answer *answer)
+{
+    json_t *o = wire_pack_lease_answer (answer);
+    char *text = json_dumps (o, JSON_COMPACT);
+    struct lease_answer a;
+    idt_error_t err;
+    bool same = wire_get_lease_answer (o, &a, &err) == 0 && a.ngrant == answer->ngrant && a.retry_ms == answer->retry_ms
+                && a.has_epoch == answer->has_epoch && a.epoch_ms == answer->epoch_ms && a.lease_ms == answer->lease_ms
+                && a.has_time == answer->has_time && a.received_us == answer->received_us
+                && a.sent_us == answer->sent_us && a.bound_us == answer->bound_us;
+
+    for (size_t i = 0; same && i < a.ngrant; i++)
+        same = same_grant (&a.grant[i], &answer->grant[i]);
+    free ((void *)a.grant);
+    json_decref (o);
+    if (same)
+        return text;
+    free (text);
+    return NULL;
 }
 
 static void test_lease (void)
 {
-    const struct lease_want want[2] = { { 3, UUID, 7, 123, 0 }, { 16383, UUID, 1, UINT64_MAX, 5 } };
-    const struct lease_back back = { 4, UUID, 99, 6 };
-    const struct lease_grant grant = { 3, UUID, 7, 100, UINT64_C (1) << 40 };
-    struct lease_request req = {
-        .want = want, .nwant = 2, .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 1234
-    };
-    struct lease_answer answer = { .grant = &grant,
-                                   .ngrant = 1,
-                                   .has_epoch = true,
-                                   .epoch_ms = 1234,
-                                   .has_time = true,
-                                   .received_us = 5,
-                                   .sent_us = UINT64_MAX,
-                                   .bound_us = 7,
-                                   .lease_ms = 60000 };
-    idt_error_t err;
+    const struct want want[] = { { 3, UUID, 7, BOX_WHOLE, 123, 0, 0, 0 },
+                                 { 16383, UUID, 1, BOX_WHOLE, UINT64_MAX, 0, 0, 5 },
+                                 { 4, UUID, 8, 0, 99, 0, 6, 0 } };
+    const struct grant grant = { 3, UUID, 7, { 3, UINT64_MAX, { 100, UINT64_C (1) << 40 } }, 0 };
+    struct lease_request req = { .want = want, .nwant = 3, .has_epoch = true, .epoch_ms = 1234 };
+    char *s = request_text (&req);
 
-    json_t *o = wire_pack_lease_request (&req);
-    ok (o && wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 2 && same_want (&req.want[0], &want[0])
-            && same_want (&req.want[1], &want[1]) && req.nback == 1 && req.back->generator == 4
-            && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.back->left_ms == 6
-            && req.has_epoch && req.epoch_ms == 1234,
-        "a lease request is read back as it was written");
-    lease_request_fini (&req);
-    json_decref (o);
-
-    o = wire_pack_lease_answer (&answer);
-    char *s = json_dumps (o, JSON_COMPACT);
-    ok (strcmp (s, "{\"lease\":[[3,\"" UUID
-                   "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
-                   "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}")
-            == 0,
-        "the answer to a lease request is written with times as strings");
-    ok (wire_get_lease_answer (o, &answer, &err) == 0 && answer.ngrant == 1 && answer.grant->generator == 3
-            && strcmp (answer.grant->incarnation, UUID) == 0 && answer.grant->number == 7 && answer.grant->lo_ms == 100
-            && answer.grant->hi_ms == grant.hi_ms && answer.has_time && answer.received_us == 5
-            && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234
-            && answer.lease_ms == 60000,
-        "the answer to a lease request is read back as it was written");
-    free ((void *)answer.grant);
+    ok (s
+            && strcmp (s, "{\"want\":[[3,\"" UUID "\",7,\"123\"],[16383,\"" UUID
+                          "\",1,\"18446744073709551615\",1024,0,5],[4,\"" UUID
+                          "\",8,\"99\",0,6]],\"epoch\":\"1970-01-01T00:00:01.234Z\"}")
+                   == 0,
+        "requests for and returns of whole generators are read back as they were written: %s", s ? s : "-");
     free (s);
-    json_decref (o);
+    s = answer_text (&(struct lease_answer){ .grant = &grant,
+                                             .ngrant = 1,
+                                             .has_epoch = true,
+                                             .epoch_ms = 1234,
+                                             .has_time = true,
+                                             .received_us = 5,
+                                             .sent_us = UINT64_MAX,
+                                             .bound_us = 7,
+                                             .lease_ms = 60000 });
+    ok (s
+            && strcmp (s, "{\"lease\":[[3,\"" UUID
+                          "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
+                          "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}")
+                   == 0,
+        "the answer to a lease request is read back as it was written, with times as strings: %s", s ? s : "-");
+    free (s);
+    s = request_text (&(struct lease_request){ 0 });
+    ok (s && strcmp (s, "{\"want\":[]}") == 0, "a lease request without wants is read");
+    free (s);
+}
 
-    o = wire_pack_lease_request (&(struct lease_request){ 0 });
-    ok (wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 0 && !req.has_epoch,
-        "a lease request without wants and returns is read");
-    lease_request_fini (&req);
-    json_decref (o);
+static void test_part (void)
+{
+    const uint64_t some = UINT64_C (0x8000000000000005);
+    const struct want want = { 3, UUID, 7, 48, UINT64_MAX, 0, 0, 0 }, less = { 3, UUID, 8, 48, 5, some, 0, 0 },
+                      back = { 40000, UUID, 9, 0, 5, 0, 15000, 0 };
+    const struct grant grant[] = { { 40000, UUID, 7, { 4, some, { 100, 200 } }, 18 },
+                                   { 40000, UUID, 7, { 4, 2, { 150, 200 } }, 18 } };
+    char *s = request_text (&(struct lease_request){ .want = &want, .nwant = 1, .is_part = true });
+
+    ok (s && strcmp (s, "{\"part\":[3,\"" UUID "\",7,\"18446744073709551615\",48,0,\"0\"]}") == 0,
+        "a request for a part is read back as it was written: %s", s ? s : "-");
+    free (s);
+    s = request_text (&(struct lease_request){ .want = &less, .nwant = 1, .is_part = true });
+    ok (s && strcmp (s, "{\"part\":[3,\"" UUID "\",8,\"5\",48,0,\"9223372036854775813\"]}") == 0,
+        "a request that returns a part of what is held is read back as it was written: %s", s ? s : "-");
+    free (s);
+    s = request_text (&(struct lease_request){ .want = &back, .nwant = 1, .is_part = true });
+    ok (s && strcmp (s, "{\"part\":[40000,\"" UUID "\",9,\"5\",0,15000,\"0\"]}") == 0,
+        "the return of a part is read back as it was written, of any rank: %s", s ? s : "-");
+    free (s);
+    s = answer_text (&(struct lease_answer){ .grant = grant, .ngrant = 2, .share = 64, .retry_ms = 20 });
+    ok (s
+            && strcmp (s,
+                       "{\"lease\":[[40000,\"" UUID "\",7,\"100\",\"200\",4,\"9223372036854775813\",18],[40000,\"" UUID
+                       "\",7,\"150\",\"200\",4,\"2\",18]],\"share\":64,\"retry_ms\":20}")
+                   == 0,
+        "the boxes of a part are read back as they were written, with any sequence numbers: %s", s ? s : "-");
+    free (s);
+    s = answer_text (&(struct lease_answer){ .retry_ms = 1000 });
+    ok (s && strcmp (s, "{\"lease\":[],\"retry_ms\":1000}") == 0,
+        "the answer to a request for a part may have no box: %s", s ? s : "-");
+    free (s);
 }
 
 static void test_report (void)
 {
     static const char *bad[] = {
         "{}",
-        "{\"rank\":2,\"from\":\"short\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[-1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
-        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[1,\"1\",1],\"low_ms\":\"1\"}",
-        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[1,\"x\"],\"low_ms\":\"1\"}",
-        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":1}",
-        "{\"rank\":-1,\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"short\",\"holders\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"holders\":[-1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"holders\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"holders\":[1,\"1\",1],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"holders\":[1,\"x\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"holders\":[1,\"1\"],\"low_ms\":1}",
+        "{\"rank\":-1,\"from\":\"" UUID "\",\"holders\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\"],\"low_ms\":\"1\"}",
     };
     struct report in = { 2, UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX, 77 }, out;
     json_t *o = wire_pack_report (&in);
@@ -156,8 +227,8 @@ static void test_report (void)
     idt_error_t err;
 
     ok (o && wire_get_report (o, &out, &err) == 0 && out.rank == in.rank && strcmp (out.from, UUID) == 0
-            && out.lessees.count == 3 && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms
-            && out.borrowed_low_ms == 77,
+            && out.holders.count == 3 && out.holders.sum == in.holders.sum && out.low_ms == in.low_ms
+            && out.part_low_ms == 77,
         "a position is read back as it was written");
     json_decref (o);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
@@ -168,77 +239,6 @@ static void test_report (void)
     ok (refused == 9, "a malformed position is refused");
 }
 
-/* Parse JSON in which ' stands for ". */
-static json_t *parse (const char *text)
-{
-    char s[256];
-
-    snprintf (s, sizeof (s), "%s", text);
-    for (char *c = s; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    return json_loads (s, 0, NULL);
-}
-
-static void test_share (void)
-{
-    static const char *bad_wants[] = {
-        "{}",
-        "{'want':[3,'" UUID "',1,16,'1']}",
-        "{'want':[-1,'" UUID "',1,16,'1',0]}",
-        "{'want':[3,'short',1,16,'1',0]}",
-        "{'want':[3,'" UUID "',0,16,'1',0]}",
-        "{'want':[3,'" UUID "',1,17,'1',0]}",
-        "{'want':[3,'" UUID "',1,1024,'1',0]}",
-        "{'want':[3,'" UUID "',1,-16,'1',0]}",
-        "{'want':[3,'" UUID "',1,16,'x',0]}",
-        "{'want':[3,'" UUID "',1,16,'1',-1]}",
-    };
-    static const char *bad_shares[] = {
-        "{'share':[]}",
-        "{'share':['short',1,3,0,16,'1','2',1]}",
-        "{'share':['" UUID "',0,3,0,16,'1','2',1]}",
-        "{'share':['" UUID "',1,16384,0,16,'1','2',1]}",
-        "{'share':['" UUID "',1,3,8,16,'1','2',1]}",
-        "{'share':['" UUID "',1,3,0,48,'1','2',1]}",
-        "{'share':['" UUID "',1,3,1008,32,'1','2',1]}",
-        "{'share':['" UUID "',1,3,0,16,'1','2',-1]}",
-        "{'share':['" UUID "',1,3,0,16,'1',2,1]}",
-        "{'retry_ms':-1}",
-    };
-    struct share_want want = { 3, UUID, 7, 64, UINT64_MAX, 5 }, w;
-    struct share share = { UUID, 7, 4, area_granules (64, 64), { 100, 200 }, 18 }, s;
-    uint64_t retry_ms = 0;
-    bool any = false;
-    idt_error_t err;
-    int refused = 0;
-    json_t *o = wire_pack_share_want (&want);
-
-    ok (wire_get_share_want (o, &w, &err) == 0 && w.rank == 3 && strcmp (w.incarnation, UUID) == 0 && w.number == 7
-            && w.size == 64 && w.end_ms == UINT64_MAX && w.left_ms == 5,
-        "a request for a sublease is read back as it was written");
-    json_decref (o);
-    o = wire_pack_share (&share, 9);
-    ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && any && retry_ms == 9 && strcmp (s.incarnation, UUID) == 0
-            && s.number == 7 && s.generator == 4 && s.granules == share.granules && s.range.lo_ms == 100
-            && s.range.hi_ms == 200 && s.use_ms == 18,
-        "a sublease is read back as it was written");
-    json_decref (o);
-    o = wire_pack_share (NULL, 1000);
-    ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && !any && retry_ms == 1000,
-        "an answer to a request for a sublease may have no sublease");
-    json_decref (o);
-    for (size_t i = 0; i < 10; i++) {
-        json_t *x = parse (bad_wants[i]), *y = parse (bad_shares[i]);
-
-        refused += x && y && wire_get_share_want (x, &w, &err) < 0 && errno == EPROTO;
-        refused += x && y && wire_get_share (y, &s, &any, &retry_ms, &err) < 0 && errno == EPROTO;
-        json_decref (x);
-        json_decref (y);
-    }
-    ok (refused == 20, "malformed requests and answers for subleases are refused: %d", refused);
-}
-
 static void test_malformed (void)
 {
     static const char *bad[] = {
@@ -246,7 +246,13 @@ static void test_malformed (void)
         "{\"want\":[5]}",
         "{\"want\":[[3,\"" UUID "\",7]]}",
         "{\"want\":[[3,\"" UUID "\",7,\"1\",-1]]}",
-        "{\"want\":[[3,\"" UUID "\",7,\"1\",1,1]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",1]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",16]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",2048]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",0,-1]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",1024,0,-1]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",1024,0,4294967296]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",1024,0,1,1]]}",
         "{\"want\":[[16384,\"" UUID "\",7,\"1\"]]}",
         "{\"want\":[[-1,\"" UUID "\",7,\"1\"]]}",
         "{\"want\":[[3,\"short\",7,\"1\"]]}",
@@ -255,11 +261,38 @@ static void test_malformed (void)
         "{\"want\":[[3,\"" UUID "\",7,\"-1\"]]}",
         "{\"want\":[[3,\"" UUID "\",7,\"18446744073709551616\"]]}",
         "{\"want\":[[3,\"" UUID "\",7,1]]}",
-        "{\"want\":[],\"back\":[[3,\"" UUID "\"]]}",
         "{\"want\":[],\"epoch\":5}",
         "{\"want\":[],\"epoch\":\"yesterday\"}",
+        "{\"part\":{}}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",16,0]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",16,0,0]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",16,0,\"x\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",0,0,\"1\"]}",
+        "{\"part\":[-1,\"" UUID "\",1,\"1\",16,0,\"0\"]}",
+        "{\"part\":[3,\"short\",1,\"1\",16,0,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",0,\"1\",16,0,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",17,0,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",1024,0,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",-16,0,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"x\",16,0,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",16,-1,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",16,1099511627776,\"0\"]}",
+        "{\"part\":[3,\"" UUID "\",1,\"1\",16,0,\"0\",1]}",
         "{\"lease\":{}}",
         "{\"lease\":[[3,\"" UUID "\",7,\"1\"]]}",
+        "{\"lease\":[[16384,\"" UUID "\",7,\"1\",\"2\"]]}",
+        "{\"lease\":[[3,\"short\",1,\"1\",\"2\",4,\"1\",9]]}",
+        "{\"lease\":[[3,\"" UUID "\",0,\"1\",\"2\",4,\"1\",9]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",16384,\"1\",9]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",4,\"0\",9]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",4,\"18446744073709551615\",9]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",4,1,9]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",4,\"1\",0]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",4,\"1\"]]}",
+        "{\"lease\":[[3,\"" UUID "\",1,\"1\",\"2\",4,\"1\",9,1]]}",
+        "{\"lease\":[],\"share\":-1}",
+        "{\"lease\":[],\"share\":1025}",
+        "{\"lease\":[],\"retry_ms\":-1}",
         "{\"lease\":[],\"time_us\":[\"1\"],\"bound_us\":\"1\"}",
         "{\"lease\":[],\"time_us\":[\"1\",\"x\"],\"bound_us\":\"1\"}",
         "{\"lease\":[],\"time_us\":[\"1\",\"2\"]}",
@@ -272,7 +305,7 @@ static void test_malformed (void)
         struct lease_request req;
         struct lease_answer answer;
         idt_error_t err;
-        int rc = bad[i][2] == 'w' ? wire_get_lease_request (o, &req, &err) : wire_get_lease_answer (o, &answer, &err);
+        int rc = bad[i][2] != 'l' ? wire_get_lease_request (o, &req, &err) : wire_get_lease_answer (o, &answer, &err);
 
         ok (rc < 0 && errno == EPROTO && strncmp (err.text, "malformed", 9) == 0,
             "the malformed lease request or answer %s is refused", bad[i]);
@@ -285,8 +318,8 @@ int main (void)
     test_block ();
     test_generate ();
     test_lease ();
+    test_part ();
     test_report ();
-    test_share ();
     test_malformed ();
     return done_testing ();
 }
