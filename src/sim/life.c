@@ -414,7 +414,7 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
     if (l->authority)
         authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
-    uint64_t end_ms = max_u64 (node_newest_ms (l->node) + 1, grants_end (node_parts (l->node)));
+    uint64_t end_ms = node_held (l->node)->want.end_ms; /* it promised this when it returned what it held */
     if (node_owns_generator (l->node))
         close_at (l, end_ms);
     else

@@ -387,13 +387,13 @@ static struct term next_term (const struct grants *g, uint64_t now_us, uint64_t 
     return t;
 }
 
-/* Whether a box ends in what the granter holds now. */
+/* Whether a box can go on as a part of what the granter holds now. */
 static bool is_inside (const struct grants_stock *stock, const struct granted *o)
 {
     const struct box *b = &o->box, *whole = stock->whole;
 
     return b->generator == whole->generator && (b->granules & ~whole->granules) == 0
-           && b->range.hi_ms >= whole->range.lo_ms && b->range.hi_ms <= whole->range.hi_ms;
+           && b->range.hi_ms >= whole->range.lo_ms;
 }
 
 /* Whether a box can be extended to 'hi_ms'. */

@@ -126,22 +126,6 @@ static void drop_past (struct held *h, uint64_t now_us, uint64_t now_ms)
 
 /* --- when to ask ---------------------------------------------------------------------------------- */
 
-/* How long after its grant a box is renewed. A part is renewed more often, so that its size follows what this rank and
- * others need, and the more is wanted the more often.
- */
-static uint64_t renewal_after_ms (const struct held *h)
-{
-    uint32_t size = h->want.size;
-
-    return h->whole ? h->term_ms / 3 : h->term_ms / (size <= OFTEN_SIZE ? 8 : 8 * size / OFTEN_SIZE);
-}
-
-/* How much of its time the box has left then. */
-static uint64_t left_ms (const struct held *h)
-{
-    return h->term_ms - renewal_after_ms (h);
-}
-
 static uint64_t pause_us (const struct held *h)
 {
     return h->term_ms * 1000 / (h->whole ? 12 : 8);
@@ -152,22 +136,41 @@ static uint64_t first_pause_us (const struct held *h)
     return min_u64 (FIRST_PAUSE_US, pause_us (h));
 }
 
+/* A whole is renewed after a third of a lease: this is the instance time, and below CLOCK_BOOTTIME of it. That counts if
+ * a box was granted late, for an old request, because such a box may be used for a short time only.
+ */
 static uint64_t renewal_ms (const struct held *h)
 {
-    uint64_t end_ms = held_end (h);
+    uint64_t end_ms = held_end (h), left_ms = h->term_ms * 2 / 3;
 
-    return end_ms > left_ms (h) ? end_ms - left_ms (h) : 0;
+    return end_ms > left_ms ? end_ms - left_ms : 0;
 }
 
-/* CLOCK_BOOTTIME of the next renewal. It counts if a box was granted late, for an old request, because such a box may
- * be used for a short time only.
- */
 static uint64_t renewal_us (const struct held *h)
 {
-    uint64_t until_us = h->count > 0 ? h->lease[h->count - 1].until_us : 0;
-    uint64_t left_us = (left_ms (h) + h->term_ms * 7 / 30) * 1000;
+    uint64_t until_us = h->count > 0 ? h->lease[h->count - 1].until_us : 0, left_us = h->term_ms * 900;
 
     return until_us > left_us ? until_us - left_us : 0;
+}
+
+/* A part that lasts 'ms' more is renewed after an eighth of a term, so that its size follows what this rank and others
+ * need, and the more is wanted the earlier.
+ */
+static uint64_t part_renewal_us (const struct held *h, uint64_t now_us, uint64_t ms)
+{
+    uint32_t size = h->want.size;
+    uint64_t after_ms = h->term_ms / (size <= OFTEN_SIZE ? 8 : 8 * size / OFTEN_SIZE);
+
+    return now_us + min_u64 (after_ms, ms / 3) * 1000;
+}
+
+static uint64_t next_us (const struct held *h, uint64_t now_us, uint64_t now_ms)
+{
+    if (!h->whole)
+        return h->again_us;
+    if (renewal_ms (h) <= now_ms)
+        return now_us;
+    return min_u64 (now_us + (renewal_ms (h) - now_ms) * 1000, renewal_us (h));
 }
 
 static bool is_renewal (const struct held *h, uint32_t size)
@@ -183,9 +186,8 @@ uint64_t held_due (const struct held *h, uint64_t now_us, uint64_t now_ms, uint3
         return UINT64_MAX;
     if (size == 0)
         return now_us;
-    if (is_renewal (h, size) && renewal_ms (h) > now_ms)
-        at_us = min_u64 (min_u64 (now_us + (renewal_ms (h) - now_ms) * 1000, h->again_us),
-                         max_u64 (renewal_us (h), now_us));
+    if (is_renewal (h, size))
+        at_us = max_u64 (next_us (h, now_us, now_ms), now_us);
     return max_u64 (at_us, h->ask_us);
 }
 
@@ -388,7 +390,9 @@ bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct g
     h->backoff_us = 0;
     h->moved = false;
     h->ask_us = now_us + calm_us (h, held_end (h) - now_ms);
-    h->again_us = retry_ms > 0 ? now_us + retry_ms * 1000 : UINT64_MAX;
+    h->again_us = part_renewal_us (h, now_us, held_end (h) - now_ms);
+    if (retry_ms > 0)
+        h->again_us = min_u64 (h->again_us, now_us + retry_ms * 1000);
     return true;
 }
 

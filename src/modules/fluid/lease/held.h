@@ -31,7 +31,7 @@ struct held {
     bool refused;        /* the parent grants no parts */
     uint64_t counted_us; /* until then the granter waits for the positions of this rank */
     uint64_t asked_us;   /* when the newest request was first sent */
-    uint64_t again_us;   /* ask again at this time, because more may be granted then */
+    uint64_t again_us;   /* when a part is renewed */
     uint64_t ask_us;     /* do not send or repeat a request before this time */
     uint64_t backoff_us;
 };

@@ -523,11 +523,11 @@ static void test_often (void)
     struct grant g = part_of (1, 0xff, 30, 15010);
     g.use_ms = 18750;
     takes (&h, 11, &g);
-    ok (due_ms (&h, 12, 128) == 1885, "a part of 128 is renewed after an eighth of a term");
+    ok (due_ms (&h, 12, 128) == 1886, "a part of 128 is renewed after an eighth of a term");
     held_init (&h, 4, ME, false, 15000);
     asks_for (&h, 10, 512, 5);
     takes (&h, 11, &g);
-    ok (due_ms (&h, 12, 512) == 10 + 15000 / 32, "a rank that wants 512 renews its part after a 32th of a term");
+    ok (due_ms (&h, 12, 512) == 11 + 15000 / 32, "a rank that wants 512 renews its part after a 32th of a term");
 }
 
 static void test_size (void)

@@ -18,6 +18,7 @@
 
 #define NSENT (sizeof (((struct node *)0)->asked.sent) / sizeof (((struct node *)0)->asked.sent[0]))
 #define PART_TAG (LEASE_RELAY_LAST_TAG + 1) /* of all requests for a part: an answer has the request's number */
+#define MUCH 128                            /* a larger part is granted for a quarter of a term */
 #define HERE_MS 4  /* a rank with a part makes what waits itself if that takes at most this long */
 #define BUSY_MS 16 /* a rank with a larger backlog, at its present rate, keeps all numbers */
 #define BUSY_RETRY_MS 1000
@@ -460,8 +461,10 @@ static uint32_t excess (const struct node *n)
     return !n->owner && share > 0 && share < all ? all - share : 0;
 }
 
-/* Find out what may be granted now. '*whole' is the part of the box in use that may be granted. */
-static struct grants_stock take_stock (struct node *n, uint64_t now_us, struct box *whole)
+/* Find out what may be granted now for a want. '*whole' is the part of the box in use that may be granted. Much is granted
+ * for a shorter time, because a holder that is lost keeps it from all others until that is over.
+ */
+static struct grants_stock take_stock (struct node *n, uint64_t now_us, const struct want *want, struct box *whole)
 {
     struct grants_stock stock = { .whole = NULL };
     uint64_t now_ms;
@@ -470,6 +473,8 @@ static struct grants_stock take_stock (struct node *n, uint64_t now_us, struct b
         return stock;
     *whole = n->cur.box;
     whole->granules &= node_page_may_grant (n, now_ms);
+    if (want->size > MUCH)
+        whole->range.hi_ms = min_u64 (whole->range.hi_ms, now_ms + n->parts.term_ms / 4);
     stock.whole = whole;
     stock.until_us = n->cur.until_us;
     stock.from_ms = node_page_next_ms (n, now_us, now_ms);
@@ -486,7 +491,7 @@ static void grant_parts (struct node *n, uint64_t now_us, const struct want *wan
 {
     uint32_t wanted = grants_wanted (&n->parts, now_us);
     struct box whole;
-    struct grants_stock stock = take_stock (n, now_us, &whole);
+    struct grants_stock stock = take_stock (n, now_us, want, &whole);
 
     answer->grant = grant;
     answer->ngrant = grants_answer (&n->parts, now_us, node_now_ms (n, now_us), &stock, want, grant);
