@@ -18,9 +18,9 @@
  *
  * Before the turns, idle ranks get WARMUP_S seconds of the same load, and before each turn the rank that is asked gets
  * LEAD_SHARED_S of it, because the parts of the owner's generator that ranks hold follow their load within a second. A
- * note in each line states this time, and which rank made their ids at the end. Rates are also compared with the rate of
- * the owner before any other rank was asked ("untouched"). Ratios of idle ranks to the owner have aims, and are ratios of the whole run, not of the best turn.
- * Clients make no ids themselves (IDT_O_NOSHM).
+ * note in each line states this time, and which rank made their ids at the end. Rates are also compared with the rate
+ * of the owner before any other rank was asked ("untouched"). Ratios of idle ranks to the owner have aims, and are
+ * ratios of the whole run, not of the best turn. Clients make no ids themselves (IDT_O_NOSHM).
  */
 #include "config.h"
 

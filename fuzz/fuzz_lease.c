@@ -5,12 +5,12 @@
  *
  * Each line is an action. For the root: a request for leases or for a part (w), a report of positions (r), an honest
  * request for a generator (h and two digits: generator, incarnation) or for a part (p and two digits: size,
- * incarnation), a request for ids (k and an id as JSON). For the inner node: the same actions as capital letters, except
- * H, and an answer (A) to its last lease request, or runs of ids (F, binary) for its forward. '+' and '*' advance the
- * time. '=' delivers the answers between the two.
+ * incarnation), a request for ids (k and an id as JSON). For the inner node: the same actions as capital letters,
+ * except H, and an answer (A) to its last lease request, or runs of ids (F, binary) for its forward. '+' and '*'
+ * advance the time. '=' delivers the answers between the two.
  *
- * For every input, nothing may be granted to two incarnations, unless the first has returned it. The root may make no id
- * of a part that it granted. The watermark may never decrease.
+ * For every input, nothing may be granted to two incarnations, unless the first has returned it. The root may make no
+ * id of a part that it granted. The watermark may never decrease.
  */
 #include <stdio.h>
 

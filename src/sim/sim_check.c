@@ -158,8 +158,8 @@ static bool is_in (const uint32_t *lives, size_t n, uint32_t life)
     return false;
 }
 
-/* Whether 'from' granted 'box' as a part of what 'life' holds, over any number of hops. A granter may have several parts
- * that overlap, of several granters, if it has moved. So the search follows all of them, each life once.
+/* Whether 'from' granted 'box' as a part of what 'life' holds, over any number of hops. A granter may have several
+ * parts that overlap, of several granters, if it has moved. So the search follows all of them, each life once.
  */
 static bool comes_from (const struct sim_check *c, const struct box *box, uint32_t from, uint32_t life)
 {

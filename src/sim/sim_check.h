@@ -53,9 +53,9 @@ void sim_check_hold (struct sim_check *c, uint32_t generator, uint32_t life, uin
 /* A life has stopped. Of all ranges that it held, it has used nothing from 'end_ms' on, and never will. */
 void sim_check_close (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t end_ms);
 
-/* sim_check_part (): the life 'from' has granted 'life' a part of what it holds (doc/design/fluid.md). No other life may
- * hold any of its granules during its time, except lives to which 'life' grants parts of it. sim_check_return (): the
- * life uses nothing of all its parts from 'end_ms' on, except the granules in 'kept'.
+/* sim_check_part (): the life 'from' has granted 'life' a part of what it holds (doc/design/fluid.md). No other life
+ * may hold any of its granules during its time, except lives to which 'life' grants parts of it. sim_check_return ():
+ * the life uses nothing of all its parts from 'end_ms' on, except the granules in 'kept'.
  */
 void sim_check_part (struct sim_check *c, uint32_t life, uint32_t from, const struct box *box);
 void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms, uint64_t kept);

@@ -13,8 +13,8 @@
  *   to nothing       four seconds with fewer than two requests in each, or four seconds in which most ids came from
  *                    the parent nevertheless, because requests were for more than a part has in a millisecond
  *
- * This is policy, and has no influence on uniqueness. A size stays for five seconds before it shrinks, so a varying need
- * does not change it all the time.
+ * This is policy, and has no influence on uniqueness. A size stays for five seconds before it shrinks, so a varying
+ * need does not change it all the time.
  */
 #ifndef FLUID_DEMAND_H
 #define FLUID_DEMAND_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* demand_test.c - which size is requested for a need that is steady, in bursts, in a closed loop, growing, or changing */
+/* demand_test.c - which size is requested for a need that is steady, in bursts, in a closed loop, growing, or
+ * changing */
 #include "libutil/minmax.h"
 #include "test/tap.h"
 #include "modules/fluid/lease/box.h"
@@ -292,8 +293,8 @@ static void test_changes (void)
     ok (p.most >= 256 && p.changes <= 6, "a growing need changes the requested size once for each power of two");
 }
 
-/* The most changes in waves of twice 'half' seconds for ten minutes, with at most 'halvings' in each: a size is halved in
- * each five seconds of the lower half, and then doubled again.
+/* The most changes in waves of twice 'half' seconds for ten minutes, with at most 'halvings' in each: a size is halved
+ * in each five seconds of the lower half, and then doubled again.
  */
 static uint32_t flaps (uint32_t half, uint32_t halvings)
 {

@@ -76,9 +76,9 @@ uint32_t grants_top (const struct grants *g, uint64_t ms);
 
 /* --- requests ------------------------------------------------------------------------------------------ */
 
-/* Process a request, and answer it if something can be granted. Returns the number of boxes in 'grant', which are then in
- * the table. A retry gets the same answer. A request with a lower number than an earlier one gets no answer. Returns 0,
- * too, if nothing is wanted, nothing is left, or memory is short. The promise in such a request counts all the same.
+/* Process a request, and answer it if something can be granted. Returns the number of boxes in 'grant', which are then
+ * in the table. A retry gets the same answer. A request with a lower number than an earlier one gets no answer. Returns
+ * 0, too, if nothing is wanted, nothing is left, or memory is short. The promise in such a request counts all the same.
  *
  * A want for a part extends the boxes that the holder has. If it has less than grants_share () says, it gets a further
  * box, as far as something is free.
@@ -86,8 +86,8 @@ uint32_t grants_top (const struct grants *g, uint64_t ms);
 size_t grants_answer (struct grants *g, uint64_t now_us, uint64_t now_ms, const struct grants_stock *stock,
                       const struct want *want, struct grant grant[GRANTS_EACH]);
 
-/* The size that a requester of a part should have, of what the granter does not keep. If there is not enough for all that
- * is wanted, no holder should have more than a common limit.
+/* The size that a requester of a part should have, of what the granter does not keep. If there is not enough for all
+ * that is wanted, no holder should have more than a common limit.
  */
 uint32_t grants_share (const struct grants *g, uint64_t now_us, const struct grants_stock *stock,
                        const struct want *want);
@@ -122,8 +122,8 @@ void grants_position (struct grants *g, uint32_t rank, const char *incarnation, 
 /* The end of all boxes, including forgotten ones. The granter must not return anything below that end. */
 uint64_t grants_end (const struct grants *g);
 
-/* grants_low_ms () is the lowest position of boxes in use; UINT64_MAX: none is in use. grants_left_ms () is for how long
- * any of them may still be in use.
+/* grants_low_ms () is the lowest position of boxes in use; UINT64_MAX: none is in use. grants_left_ms () is for how
+ * long any of them may still be in use.
  */
 uint64_t grants_low_ms (const struct grants *g, uint64_t now_us);
 uint64_t grants_left_ms (const struct grants *g, uint64_t now_us);

@@ -136,8 +136,8 @@ static uint64_t first_pause_us (const struct held *h)
     return min_u64 (FIRST_PAUSE_US, pause_us (h));
 }
 
-/* A whole is renewed after a third of a lease: this is the instance time, and below CLOCK_BOOTTIME of it. That counts if
- * a box was granted late, for an old request, because such a box may be used for a short time only.
+/* A whole is renewed after a third of a lease: this is the instance time, and below CLOCK_BOOTTIME of it. That counts
+ * if a box was granted late, for an old request, because such a box may be used for a short time only.
  */
 static uint64_t renewal_ms (const struct held *h)
 {

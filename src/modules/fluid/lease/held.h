@@ -76,8 +76,8 @@ void held_ask_less (struct held *h, uint64_t now_us, uint64_t now_ms, uint32_t s
 uint64_t held_granules (const struct held *h);
 
 /* Return everything: all that is held ends at 'low_ms', and is not used any longer. Those to whom the rank granted
- * parts may use what is below 'low_ms' for 'left_ms' more. No answer is accepted until the next request. Returns whether
- * the message must be sent; sending it once is enough.
+ * parts may use what is below 'low_ms' for 'left_ms' more. No answer is accepted until the next request. Returns
+ * whether the message must be sent; sending it once is enough.
  */
 bool held_return (struct held *h, uint64_t low_ms, uint64_t left_ms, struct want *want);
 
@@ -85,8 +85,8 @@ bool held_return (struct held *h, uint64_t low_ms, uint64_t left_ms, struct want
 void held_close (struct held *h);
 
 /* Process the answer to a request: 'n' boxes (1 or more), of which only those for this rank count. 'share' and
- * 'retry_ms' are as in struct lease_answer. Returns whether a box was accepted. Only the answer to the newest request is
- * accepted, and only once.
+ * 'retry_ms' are as in struct lease_answer. Returns whether a box was accepted. Only the answer to the newest request
+ * is accepted, and only once.
  */
 bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct grant *grant, size_t n, uint32_t share,
                 uint64_t retry_ms);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* held_test.c - a rank keeps its promises, accepts each answer once, uses boxes inside their time only, and asks in time
+/* held_test.c - a rank keeps its promises, accepts each answer once, uses boxes inside their time only, and asks in
+ * time
  *
  * Ranks that hold a whole generator come first, then ranks that hold a part.
  */

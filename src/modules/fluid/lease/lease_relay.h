@@ -66,8 +66,8 @@ uint64_t lease_relay_pace_us (const struct lease_relay *r);
 int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, void *cookie,
                      const struct lease_request *req);
 
-/* Accept a return (a want of size 0), to be sent before the next requests. It has no answer. Returns 0, or -1 with errno
- * ENOMEM.
+/* Accept a return (a want of size 0), to be sent before the next requests. It has no answer. Returns 0, or -1 with
+ * errno ENOMEM.
  */
 int lease_relay_add_return (struct lease_relay *r, const struct want *back);
 

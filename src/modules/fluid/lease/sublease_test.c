@@ -5,9 +5,9 @@
  *
  * A root grants the whole generator to lives of one rank, which owns it. It may crash or stop, and begins again at its
  * horizon. Lives of other ranks ask any life for a part, grant further, make ids, get ids from an ancestor, return what
- * they hold, and are started again while the former life continues. Messages arrive late, twice, in any order, at another
- * rank, or never. Clocks differ. A checker that shares no code with the product knows which life made each id, and below
- * which time each has reported that it makes none.
+ * they hold, and are started again while the former life continues. Messages arrive late, twice, in any order, at
+ * another rank, or never. Clocks differ. A checker that shares no code with the product knows which life made each id,
+ * and below which time each has reported that it makes none.
  */
 #include <stdio.h>
 #include <stdlib.h>

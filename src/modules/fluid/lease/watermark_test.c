@@ -144,8 +144,8 @@ static void test_root (void)
     free (w);
 }
 
-/* A holder that returned its ranges has granted parts of them, of which others make ids a while longer, by clocks that are
- * at most 2 % slower.
+/* A holder that returned its ranges has granted parts of them, of which others make ids a while longer, by clocks that
+ * are at most 2 % slower.
  */
 static void test_parts (void)
 {

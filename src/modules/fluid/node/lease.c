@@ -145,8 +145,8 @@ void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids)
     demand_note_from_above (&n->passing, now_us, ids);
 }
 
-/* What takes a few milliseconds is made here, even if forwarding were a little faster: otherwise the numbers of the part
- * would be unused meanwhile, and the parent would lack them.
+/* What takes a few milliseconds is made here, even if forwarding were a little faster: otherwise the numbers of the
+ * part would be unused meanwhile, and the parent would lack them.
  */
 bool node_lease_is_short (struct node *n, uint64_t now_us, uint64_t more)
 {
@@ -461,8 +461,8 @@ static uint32_t excess (const struct node *n)
     return !n->owner && share > 0 && share < all ? all - share : 0;
 }
 
-/* Find out what may be granted now for a want. '*whole' is the part of the box in use that may be granted. Much is granted
- * for a shorter time, because a holder that is lost keeps it from all others until that is over.
+/* Find out what may be granted now for a want. '*whole' is the part of the box in use that may be granted. Much is
+ * granted for a shorter time, because a holder that is lost keeps it from all others until that is over.
  */
 static struct grants_stock take_stock (struct node *n, uint64_t now_us, const struct want *want, struct box *whole)
 {

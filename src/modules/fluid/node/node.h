@@ -160,8 +160,8 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-/* Handle a child's request. The caller must have checked that it came from the rank in each want, or from an ancestor of
- * that rank. A request for a part is answered by this node; other requests are passed on to rank 0, where the caller
+/* Handle a child's request. The caller must have checked that it came from the rank in each want, or from an ancestor
+ * of that rank. A request for a part is answered by this node; other requests are passed on to rank 0, where the caller
  * passes them to the authority instead. Returns 0; the answer comes with ops.lease_reply (). Returns -1 with errno set
  * if there is no answer:
  *
@@ -193,8 +193,8 @@ struct time_grant {
  */
 int node_grant_time (struct node *n, uint64_t now_us, const char *holder, struct time_grant *time);
 
-/* Report that the last holder of time will use none from 'end_ms' on. The report is ignored if 'holder' is another UUID.
- * If 'end_ms' is below the begin of what the holder was granted in a row, it counts as that begin.
+/* Report that the last holder of time will use none from 'end_ms' on. The report is ignored if 'holder' is another
+ * UUID. If 'end_ms' is below the begin of what the holder was granted in a row, it counts as that begin.
  */
 void node_return_time (struct node *n, uint64_t now_us, const char *holder, uint64_t end_ms);
 
@@ -293,8 +293,8 @@ const char *node_state_name (enum node_state state);
 
 /* The bytes are for the same process only, because no other host and no later start of the broker reads them. */
 
-/* Call after node_stop (). Returns the handover: the newest id that was answered, the clock, what was granted, and 'more'
- * (at rank 0 from authority_leave (); NULL: nothing). The caller frees it. Returns NULL with errno ENOMEM.
+/* Call after node_stop (). Returns the handover: the newest id that was answered, the clock, what was granted, and
+ * 'more' (at rank 0 from authority_leave (); NULL: nothing). The caller frees it. Returns NULL with errno ENOMEM.
  */
 void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size);
 

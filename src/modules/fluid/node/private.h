@@ -212,8 +212,8 @@ void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
 void node_lease_note (struct node *n, uint64_t now_us, const struct node_request *req, uint32_t got);
 void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids); /* note ids that the parent made */
 
-/* Return whether the waiting requests plus 'more' ids need more than a part has in a few milliseconds, and the parent is
- * connected. Then they are forwarded.
+/* Return whether the waiting requests plus 'more' ids need more than a part has in a few milliseconds, and the parent
+ * is connected. Then they are forwarded.
  */
 bool node_lease_is_short (struct node *n, uint64_t now_us, uint64_t more);
 
@@ -279,9 +279,9 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 
 bool node_forward_is_busy (const struct node *n);
 
-/* node_forward_is_overdue () returns whether the answer under way is overdue, so that a rank with a part makes the ids itself.
- * If it is not overdue yet, the function requests node_tick () for the time when it will be. node_forward_give_up ()
- * abandons the answer, and delays the next forward.
+/* node_forward_is_overdue () returns whether the answer under way is overdue, so that a rank with a part makes the ids
+ * itself. If it is not overdue yet, the function requests node_tick () for the time when it will be.
+ * node_forward_give_up () abandons the answer, and delays the next forward.
  */
 bool node_forward_is_overdue (struct node *n, uint64_t now_us);
 void node_forward_give_up (struct node *n, uint64_t now_us);

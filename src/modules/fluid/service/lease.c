@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease.c - fluid.lease: requests of children, and the node's requests to the parent; fluid.time: requests of modules */
+/* lease.c - fluid.lease: requests of children, and the node's requests to the parent; fluid.time: requests of
+ * modules */
 #include <errno.h>
 #include <stdlib.h>
 #include <syslog.h>
