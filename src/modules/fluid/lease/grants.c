@@ -277,8 +277,9 @@ static uint32_t sum_of (const uint32_t wanted[], size_t n, uint32_t most)
 uint32_t grants_wanted (const struct grants *g, uint64_t now_us)
 {
     uint32_t wanted[GRANTS_MAX];
+    size_t n = list_wanted (g, now_us, NULL, wanted);
 
-    return sum_of (wanted, list_wanted (g, now_us, NULL, wanted), BOX_MAX_PART);
+    return sum_of (wanted, n, BOX_MAX_PART);
 }
 
 uint32_t grants_share (const struct grants *g, uint64_t now_us, const struct grants_stock *stock,

@@ -143,7 +143,10 @@ uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct
     take_waiting (r, r->last_tag, want + r->nback);
     if (own)
         want[nwant - 1] = *own;
-    r->out = (struct lease_request){ want, nwant, false, r->odd_epoch, r->epoch_ms };
+    r->out.want = want;
+    r->out.nwant = nwant;
+    r->out.has_epoch = r->odd_epoch;
+    r->out.epoch_ms = r->epoch_ms;
     free (r->back);
     r->back = NULL;
     r->nback = 0;
