@@ -250,8 +250,8 @@ static bool get_part_want (json_t *o, struct want *w)
 /* What a grant of a part has in addition. */
 static bool get_part (json_t *o, struct grant *g)
 {
-    json_int_t generator, use_ms;
-    const char *granules;
+    json_int_t generator = -1, use_ms = 0;
+    const char *granules = "";
 
     if (json_unpack (o, "[I,s,I,s,s,I,s,I !]", &(json_int_t){ 0 }, &(const char *){ NULL }, &(json_int_t){ 0 },
                      &(const char *){ NULL }, &(const char *){ NULL }, &generator, &granules, &use_ms)
