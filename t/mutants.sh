@@ -14,7 +14,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/grants lease/authority lease/clock_debt lease/watermark lease/clock_check lease/held lease/sublease lease/lease_relay node/waiting node/node node/part service/horizon_store service/fluid"
+tests="lease/grants lease/authority lease/clock_debt lease/watermark lease/clock_check lease/held lease/boxes lease/lease_relay node/waiting node/node node/part service/horizon_store service/fluid"
 
 # Rule, files below src/, the sed edits of these files (separated by @; each edit changes at least one of them), and the
 # rule in words. If a rule is kept in two places, both are removed. If only a broker keeps it, the simulator removes it
@@ -36,13 +36,13 @@ OWN_ANSWER|modules/fluid/lease/held.c modules/fluid/lease/lease_relay.c|s/ && st
 NEVER_USE_RETURNED|modules/fluid/node/lease.c|s/held_return (&n->held, low_ms, grants_left_ms/held_return (\&n->held, low_ms > 0, grants_left_ms/|used time is returned, too
 OWN_INCARNATION|modules/fluid/service/fluid_options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 ONE_ROOT|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/    if (rc != SQLITE_OK)$/    if (0)/@s/if (set_up (d, errp) < 0)/if (0)/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
-A_REACH|modules/fluid/lease/clock.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash adds two leases, even if the debt is large
-A_WAIT|modules/fluid/lease/clock.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root does not wait if its debt is above the limit
-J_LOG|modules/fluid/service/horizon_store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
-J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& (d->filled || (d->listed \&\& !d->kind->anew)))/if (0)/@s/stored = w->disk;/stored = world_chance (w, 100) ? (struct lease_record){ .horizon_ms = 0 } : w->disk;/|a database that a journal has emptied is taken for a new one
-J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || is_in_place (/if (1 || is_in_place (/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
+LIMIT_CLOCK_DEBT|modules/fluid/lease/clock.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash adds two leases, even if the debt is large
+WAIT_WITH_DEBT|modules/fluid/lease/clock.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root does not wait if its debt is above the limit
+STORE_HAS_JOURNAL|modules/fluid/service/horizon_store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
+REFUSE_EMPTIED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& (d->filled || (d->listed \&\& !d->kind->anew)))/if (0)/@s/stored = w->disk;/stored = world_chance (w, 100) ? (struct lease_record){ .horizon_ms = 0 } : w->disk;/|a database that a journal has emptied is taken for a new one
+COMMIT_IN_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || is_in_place (/if (1 || is_in_place (/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
 HAND_OVER_LAST|modules/fluid/node/node.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/page_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
-L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes over the leases even if there was another root meanwhile
+SAME_RECORD|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes over the leases even if there was another root meanwhile
 LIMIT_LOST_TIME|modules/fluid/lease/clock.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not noticed
 STOP_IN_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. rule STOP_IN_DOUBT ../)/|a node whose clock missed time continues
 TIME_ASKED_IN_DOUBT|modules/fluid/node/now.c|s/if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us)/if (0)/|an answer to an older request ends the doubt
@@ -68,7 +68,7 @@ NEWEST_WANT_ONLY|modules/fluid/lease/grants.c|s/if (want->number < heard)/if (0)
 OWN_ANSWER_PART|modules/fluid/lease/held.c|s/ && strcmp (grant->incarnation, h->want.incarnation) == 0;/ \&\& (h->whole || strcmp (grant->incarnation, h->want.incarnation) == 0);/|an answer to another holder is accepted
 NEWEST_ANSWER_ONLY|modules/fluid/lease/held.c|s/grant->number == h->want.number/grant->number <= h->want.number/|an answer to a request that another followed is accepted
 NEVER_USE_RETURNED_BOX|modules/fluid/lease/held.c|s/^        cut (h, end_ms, kept);/        (void) cut;/|a holder continues above the end that it reported
-END_ABOVE_MADE|modules/fluid/lease/held.c|s/max_u64 (min_u64 (held_end (h), soon_ms), low_ms)/min_u64 (held_end (h), soon_ms)/@s/promise (h, 0, low_ms, 0, for_ms);/promise (h, 0, h->whole ? low_ms : low_ms > 0, 0, for_ms);/|the reported end is below ids that the holder made
+END_ABOVE_MADE|modules/fluid/lease/held.c|s/max_u64 (min_u64 (held_end (h), soon_ms), low_ms)/min_u64 (held_end (h), soon_ms)/@s/promise (h, 0, low_ms, 0, left_ms);/promise (h, 0, h->whole ? low_ms : low_ms > 0, 0, left_ms);/|the reported end is below ids that the holder made
 END_ABOVE_GRANTED|modules/fluid/node/lease.c|s/return max_u64 (n->cursor_ms + 1, grants_end (&n->parts));/return n->owner ? max_u64 (n->cursor_ms + 1, grants_end (\&n->parts)) : n->cursor_ms + 1;/|the reported end is below the end of what the holder granted on
 FOLLOW_IDS|common/libpage/page_gen.c|/^void page_gen_follow/,/^}/s/move_up (.*;/(void) used;/|ids from an ancestor do not advance the generator
 FOLLOW_WHOLE_IDS|common/libfluid/fluid.c|s/gen->used = f.sequence + 1;/(void) f;/|they advance it only to their millisecond

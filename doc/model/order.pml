@@ -6,9 +6,9 @@
  * There are two models in this file:
  *
  *      (no switch)  reloads, and pauses that a clock missed
- *      BORROWS      a rank that makes ids of boxes, and forwards what does not fit
+ *      PARTS        a rank that makes ids of boxes, and forwards what does not fit
  */
-#ifndef BORROWS
+#ifndef PARTS
 
 /* --- reloads and pauses ---------------------------------------------------------------------------
  *

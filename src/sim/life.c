@@ -30,10 +30,10 @@ int64_t world_wall_us (const struct world *w)
 void life_look_at_ranges (struct life *l)
 {
     struct world *w = l->w;
-    const struct held *h = node_held (l->node);
-    const struct lanes *lanes = node_lanes (l->node);
+    const struct held *h = node_view (l->node).held;
+    const struct lanes *lanes = node_view (l->node).lanes;
 
-    for (unsigned i = 0; node_owns_generator (l->node) && i < h->count; i++) {
+    for (unsigned i = 0; node_view (l->node).owner && i < h->count; i++) {
         const struct range *range = &h->lease[i].box.range;
 
         sim_check_hold (w->check, l->rank, l->id, range->lo_ms, range->hi_ms);
@@ -52,9 +52,9 @@ static bool is_of (const struct box *a, const struct fluid_fields *f)
 
 bool life_makes (const struct life *l, const struct fluid_fields *f)
 {
-    if (node_owns_generator (l->node))
+    if (node_view (l->node).owner)
         return f->generator == l->rank
-               || (lanes_own (node_lanes (l->node), f->generator)
+               || (lanes_own (node_view (l->node).lanes, f->generator)
                    && f->generator % l->w->nranks
                           == l->rank); /* size may be wrong, so check that the lane is this rank's */
     for (unsigned i = 0; i < l->nparts && i < NPARTS; i++)
@@ -71,7 +71,7 @@ static bool is_same (const struct box *a, const struct box *b)
 /* Whether a part can no longer be used. If the clock missed time, the node ends its use earlier than the grant says. */
 static bool is_over (const struct life *l, const struct lease *lease)
 {
-    const struct held *h = node_held (l->node);
+    const struct held *h = node_view (l->node).held;
     uint64_t until_us = lease->until_us;
 
     for (unsigned i = 0; i < h->count; i++)
@@ -98,9 +98,9 @@ static bool part_may_be_late (const struct life *l, const struct fluid_fields *f
 bool life_may_be_late (const struct life *l, const struct fluid_fields *f)
 {
     uint64_t boot = life_boot_us (l);
-    bool waited_for = boot < l->until_us && boot < node_held (l->node)->counted_us;
+    bool waited_for = boot < l->until_us && boot < node_view (l->node).held->counted_us;
 
-    if (!node_owns_generator (l->node))
+    if (!node_view (l->node).owner)
         return part_may_be_late (l, f);
     return f->timestamp_ms <= (waited_for ? l->made_ms : l->cursor_ms);
 }
@@ -122,14 +122,14 @@ static void note_use (struct life *l)
     if (life_boot_us (l) >= l->until_us)
         l->made_ms = l->cursor_ms;
     note_parts (l);
-    l->until_us = node_held (l->node)->counted_us;
-    l->cursor_ms = node_newest_ms (l->node);
+    l->until_us = node_view (l->node).held->counted_us;
+    l->cursor_ms = node_view (l->node).newest_ms;
 }
 
 /* Return 0 if the node is not sure of the time: it reports no bound then. */
 uint64_t life_bound_us (const struct life *l)
 {
-    return node_is_sure_of_time (l->node) ? clock_bound (node_instance_clock (l->node), life_boot_us (l)) : 0;
+    return node_view (l->node).sure_of_time ? clock_bound (node_view (l->node).clock, life_boot_us (l)) : 0;
 }
 
 void life_note_bound (struct life *l)
@@ -139,9 +139,9 @@ void life_note_bound (struct life *l)
 
 void life_note_lead (struct life *l)
 {
-    if (!l->authority || !node_instance_clock (l->node)->known)
+    if (!l->authority || !node_view (l->node).clock->known)
         return;
-    int64_t ahead = (int64_t)(clock_read (node_instance_clock (l->node), life_boot_us (l)) - l->w->t);
+    int64_t ahead = (int64_t)(clock_read (node_view (l->node).clock, life_boot_us (l)) - l->w->t);
     if (ahead > l->w->ahead_us)
         l->w->ahead_us = ahead;
 }
@@ -152,8 +152,8 @@ void life_note_lead (struct life *l)
 static void look_at_clock (struct life *l)
 {
     struct world *w = l->w;
-    uint64_t reading = clock_read (node_instance_clock (l->node), life_boot_us (l));
-    uint64_t bound = clock_bound (node_instance_clock (l->node), life_boot_us (l));
+    uint64_t reading = clock_read (node_view (l->node).clock, life_boot_us (l));
+    uint64_t bound = clock_bound (node_view (l->node).clock, life_boot_us (l));
     int64_t ahead = (int64_t)(reading - w->t), most = ASTRAY_MS * (int64_t)MS;
 
     if (most < (int64_t)bound)
@@ -179,12 +179,12 @@ void life_look (struct life *l)
     if (!l->asks)
         l->bound_us = 0;
     life_note_bound (l);
-    if (node_instance_clock (n)->known)
+    if (node_view (n).clock->known)
         look_at_clock (l);
     if (l->authority && authority_news (l->authority).fenced_by_foreign)
         sim_check_fail (w->check, "the root takes a range that it granted itself for a foreign one");
     uint64_t due = l->authority ? min_u64 (node_deadline (n), authority_deadline (l->authority)) : node_deadline (n);
-    if (due == UINT64_MAX || node_is_stopped (n))
+    if (due == UINT64_MAX || node_view (n).stopped)
         return;
     if (due > boot)
         l->spins = 0;
@@ -203,9 +203,9 @@ uint64_t world_truth_us (const struct world *w)
 {
     const struct life *root = w->life[w->current[0]];
 
-    if (!w->gentle_root || !root || !root->alive || root->paused || !node_instance_clock (root->node)->known)
+    if (!w->gentle_root || !root || !root->alive || root->paused || !node_view (root->node).clock->known)
         return 0;
-    return clock_read (node_instance_clock (root->node), life_boot_us (root));
+    return clock_read (node_view (root->node).clock, life_boot_us (root));
 }
 
 void world_check_bounds (struct world *w)
@@ -217,11 +217,11 @@ void world_check_bounds (struct world *w)
     for (uint32_t i = 1; i <= w->nlives; i++) {
         struct life *l = w->life[i];
 
-        if (!l->alive || l->paused || !node_is_sure_of_time (l->node))
+        if (!l->alive || l->paused || !node_view (l->node).sure_of_time)
             continue;
-        uint64_t reading = clock_read (node_instance_clock (l->node), life_boot_us (l));
+        uint64_t reading = clock_read (node_view (l->node).clock, life_boot_us (l));
         uint64_t off = reading > truth ? reading - truth : truth - reading;
-        if (off > clock_bound (node_instance_clock (l->node), life_boot_us (l)))
+        if (off > clock_bound (node_view (l->node).clock, life_boot_us (l)))
             sim_check_fail (w->check, "the clock of life %u is %llu us off, more than its bound", (unsigned)i,
                             (unsigned long long)off);
     }
@@ -234,7 +234,7 @@ static void start_root (struct life *l, const void *past, size_t size)
 {
     struct world *w = l->w;
     struct authority_config config = { .max_generators = w->max_generators,
-                                       .lease_ms = node_config (l->node)->lease_ms,
+                                       .lease_ms = node_view (l->node).config->lease_ms,
                                        .epoch_ms = EPOCH_MS,
                                        .size = w->nranks };
     struct lease_record stored = w->disk;
@@ -249,8 +249,8 @@ static void start_root (struct life *l, const void *past, size_t size)
 static void close_at (const struct life *l, uint64_t end_ms)
 {
     sim_check_close (l->w->check, l->rank, l->id, end_ms);
-    for (uint32_t lane = 0; lane < node_lanes (l->node)->count; lane++)
-        sim_check_close (l->w->check, lanes_generator (node_lanes (l->node), lane), l->id, end_ms);
+    for (uint32_t lane = 0; lane < node_view (l->node).lanes->count; lane++)
+        sim_check_close (l->w->check, lanes_generator (node_view (l->node).lanes, lane), l->id, end_ms);
 }
 
 /* A life follows 'before' on the same broker: it has the same clock, and gets the handover. Returns the part of the
@@ -264,7 +264,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     l->paged_id = before->paged_id;
     if (l->rank == 0) /* the new root knows all that was granted, and continues below its end */
-        close_at (before, node_newest_ms (before->node) + 1);
+        close_at (before, node_view (before->node).newest_ms + 1);
     else
         l->last_reading = before->last_reading;
     return node_remember (l->node, past, size, root_size);
@@ -414,8 +414,8 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
     if (l->authority)
         authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
-    uint64_t end_ms = node_held (l->node)->want.end_ms; /* it promised this when it returned what it held */
-    if (node_owns_generator (l->node))
+    uint64_t end_ms = node_view (l->node).held->want.end_ms; /* it promised this when it returned what it held */
+    if (node_view (l->node).owner)
         close_at (l, end_ms);
     else
         sim_check_return (w->check, l->id, end_ms, 0);
@@ -506,13 +506,12 @@ void life_attach (struct life *l)
 void life_lose (struct life *l)
 {
     struct world *w = l->w;
-    uint32_t tag[NODE_FORWARDS_MAX];
+    uint32_t tag = node_view (l->node).forward_tag[0];
 
     life_forget_child (w->life[l->parent], l->id);
     l->link = 0;
-    node_forward_tags (l->node, tag);
-    if (world_chance (w, 900) && tag[0] != 0)
-        node_forward_failed (l->node, life_boot_us (l), tag[0], EHOSTUNREACH);
+    if (world_chance (w, 900) && tag != 0)
+        node_forward_failed (l->node, life_boot_us (l), tag, EHOSTUNREACH);
     for (unsigned i = l->ntags > NTAGS ? l->ntags - NTAGS : 0; i < l->ntags; i++)
         if (world_chance (w, 900))
             node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS], EHOSTUNREACH);

@@ -348,8 +348,8 @@ static void on_grants (struct life *l, const struct message *m)
     else
         node_lease_answered (l->node, boot, m->tag, &m->answer);
     if (node_stats (l->node)->parts_received > parts)
-        for (unsigned i = 0; i < node_held (l->node)->count; i++)
-            note_part (l, m->from, &node_held (l->node)->lease[i]);
+        for (unsigned i = 0; i < node_view (l->node).held->count; i++)
+            note_part (l, m->from, &node_view (l->node).held->lease[i]);
 }
 
 /* Whether a message arrives: its link must still exist, and its receiver must live. */

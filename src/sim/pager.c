@@ -100,7 +100,7 @@ static void get_page (struct life *l, struct pager *p)
     p->client.page = NULL;
     if (!l->alive || l->paused)
         return;
-    if (!l->page && node_owns_generator (l->node) && (l->page = make_page (l)))
+    if (!l->page && node_view (l->node).owner && (l->page = make_page (l)))
         life_look (l);
     if (l->page)
         p->client = (struct idt_page){ .page = l->page, .terms = l->page, .generator = l->page->generator };

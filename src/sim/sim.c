@@ -361,7 +361,7 @@ static bool is_near (const struct world *w)
 static void sim_check_progress (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
-    uint64_t now_ms = clock_read (node_instance_clock (root->node), life_boot_us (root)) / 1000;
+    uint64_t now_ms = clock_read (node_view (root->node).clock, life_boot_us (root)) / 1000;
 
     if (now_ms >= END_MS)
         return;

@@ -3,7 +3,7 @@
 
 /* page_client.c - a client's page: gets it from the broker, and makes ids of it in the client's process
  *
- * The order of the steps in reserve () keeps ids unique (doc/model/page.pml): the end of the range is read before the
+ * The order of the steps in reserve () keeps ids unique (doc/model/page.pml): 'hi_ms' is read before the
  * word, and the time of use is checked after the swap. Ids are made from the millisecond of the call on, even if that
  * millisecond has passed. So a process that wakes up late wastes no sequence numbers.
  */

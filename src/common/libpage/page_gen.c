@@ -185,7 +185,7 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
 
     assert (page);
     if (terms->hi_ms > 0)
-        page_gen_advance (g, g->lo_ms); /* WORD_FIRST: no client starts below the range */
+        page_gen_advance (g, g->lo_ms); /* WORD_FIRST: no client makes ids below the new box */
     if (terms->hi_ms > g->top_ms)
         g->top_ms = terms->hi_ms;
     if (terms->hi_ms > 0) /* with 0 the old offset stays, because a client may have read the previous hi_ms */

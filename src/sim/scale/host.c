@@ -490,7 +490,7 @@ void load_request (struct scale_rank *r, struct scale_ask *a)
         return;
     }
     rank_spend (r, r->s->config.costs.request_us / 2);
-    a->state = node_state (r->node);
+    a->state = node_view (r->node).state;
     a->at_node = true;
     node_block (r->node, rank_boot_us (r), &(struct node_request){ a, a->count, 0, false, "client", false, false });
     rank_look (r);

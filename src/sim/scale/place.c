@@ -264,18 +264,17 @@ void rank_joined (struct scale_rank *r, const struct scale_message *m)
 static void part (struct scale_rank *r)
 {
     struct scale_rank *parent = &r->s->rank[r->parent];
-    uint32_t tags[NODE_FORWARDS_MAX];
+    const struct node_view view = node_view (r->node);
 
-    node_forward_tags (r->node, tags);
     r->place = PLACE_SEEKS;
     r->link++;
     r->s->nup--;
     r->under_way = 0;
     if (parent->node)
         rank_cancel_child (parent, rank_number (r), false);
-    for (int i = 0; i < 2; i++)
-        if (tags[i] != 0)
-            node_forward_failed (r->node, rank_boot_us (r), tags[i], EHOSTUNREACH);
+    for (int i = 0; i < NODE_FORWARDS_MAX; i++)
+        if (view.forward_tag[i] != 0)
+            node_forward_failed (r->node, rank_boot_us (r), view.forward_tag[i], EHOSTUNREACH);
     while (r->tags.count > 0)
         node_lease_failed (r->node, rank_boot_us (r), r->tags.tag[--r->tags.count], EHOSTUNREACH);
     node_parent (r->node, rank_boot_us (r), false);

@@ -14,9 +14,9 @@
 
 static void check_ranges (struct scale_rank *r)
 {
-    const struct held *h = node_held (r->node);
+    const struct held *h = node_view (r->node).held;
 
-    if (!r->s->check || !node_owns_generator (r->node))
+    if (!r->s->check || !node_view (r->node).owner)
         return;
     for (unsigned i = 0; i < h->count; i++)
         sim_check_hold (r->s->check, rank_number (r), rank_life (r), h->lease[i].box.range.lo_ms,
@@ -27,7 +27,7 @@ static void note_active (struct scale_rank *r)
 {
     struct scale *s = r->s;
 
-    if (r->activated || node_state (r->node) != NODE_ACTIVE)
+    if (r->activated || node_view (r->node).state != NODE_ACTIVE)
         return;
     r->activated = true;
     s->nactive++;
@@ -299,7 +299,7 @@ static struct scale_ask *child_ask (struct scale_rank *r, const struct scale_mes
 
 static void on_block (struct scale_rank *r, const struct scale_message *m)
 {
-    const char *uuid = node_config (r->s->rank[m->from].node)->incarnation;
+    const char *uuid = node_view (r->s->rank[m->from].node).config->incarnation;
 
     if (scale_is_measured (r->s) && rank_number (r) == 0)
         r->s->result.root_asked++;
@@ -367,7 +367,7 @@ static void on_answer (struct scale_rank *r, const struct scale_message *m)
 /* A part is not checked when it is granted, but when it is received. The ids that are made of it are checked, too. */
 static void check_part (struct scale_rank *r, uint32_t from)
 {
-    const struct held *h = node_held (r->node);
+    const struct held *h = node_view (r->node).held;
 
     for (unsigned i = 0; r->s->check && i < h->count; i++)
         sim_check_part (r->s->check, rank_life (r), from, &h->lease[i].box);

@@ -350,7 +350,7 @@ static void sum_up (struct scale *s)
 
     for (uint32_t i = 0; i < s->config.size; i++) {
         used_ns += (double)s->rank[i].used_ns;
-        s->result.sharing += s->rank[i].node && node_state (s->rank[i].node) == NODE_SHARING;
+        s->result.sharing += s->rank[i].node && node_view (s->rank[i].node).state == NODE_SHARING;
     }
     if (s->end_ns > s->begin_ns)
         s->result.busy_cores = used_ns / (double)(s->end_ns - s->begin_ns);

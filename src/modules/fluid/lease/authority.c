@@ -3,9 +3,9 @@
 
 /* authority.c - grants leases at rank 0: keeps the table, the horizon, and the instance's time in the required order
  *
- * Only give () grants ranges, and only horizon_store_horizon () requests that a horizon is stored.
+ * Only give () grants boxes, and only horizon_store_horizon () requests that a horizon is stored.
  *
- * The handover to the next authority on this broker saves time. Without the table all granted ranges count as used to
+ * The handover to the next authority on this broker saves time. Without the table all granted boxes count as used to
  * their end. Then the next root begins at that end, a lease ahead of all other ranks.
  */
 #include <stdarg.h>
@@ -67,9 +67,7 @@ struct authority {
     struct authority_stats stats;
 };
 
-static void say (struct authority *a, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
-
-static void say (struct authority *a, int level, const char *fmt, ...)
+__attribute__ ((format (printf, 3, 4))) static void say (struct authority *a, int level, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -173,8 +171,8 @@ static void horizon_store_horizon (struct authority *a, uint64_t now_us)
     struct horizon *h = &a->horizon;
 
     watch_store (a, now_us);
-    if (now_us < a->horizon.retry_us) {
-        wake (a, a->horizon.retry_us);
+    if (now_us < h->retry_us) {
+        wake (a, h->retry_us);
         return;
     }
     h->reach_ms = clock_debt_reach (&a->ahead, now_us);
@@ -206,8 +204,7 @@ void authority_store_failed (struct authority *a, uint64_t now_us)
     a->stats.store_failures++;
     s->state = AUTHORITY_STORE_FAILING;
     s->slow_us = NEVER;
-    s->backoff_us = s->backoff_us > 0 ? 2 * s->backoff_us : FIRST_RETRY_US;
-    s->backoff_us = min_u64 (s->backoff_us, a->config.lease_ms * 1000 / 12);
+    s->backoff_us = min_u64 (s->backoff_us > 0 ? 2 * s->backoff_us : FIRST_RETRY_US, a->config.lease_ms * 1000 / 12);
     s->retry_us = now_us + s->backoff_us;
     authority_tick (a, now_us);
 }
@@ -228,9 +225,7 @@ static bool is_of_here (struct authority *a, const struct want *want)
     return false;
 }
 
-/* Whether a want names a lease that this root did not grant (rule HIGHEST_HORIZON): brokers hold leases of another
- * statedir.
- */
+/* Whether a want names a lease of another statedir, which this root did not grant (rule HIGHEST_HORIZON). */
 static bool is_foreign (const struct authority *a, const struct want *want)
 {
     return want->end_ms > a->horizon.stored_ms;
@@ -257,11 +252,10 @@ static bool give (struct authority *a, uint64_t now_us, const struct want *want,
 static void take_back (struct authority *a, uint64_t now_us, const struct want *want)
 {
     const struct grants_stock none = { .whole = NULL };
-    uint64_t ms = now_ms (a, now_us);
     struct grant boxes[GRANTS_EACH];
 
-    grants_answer (&a->grants, now_us, ms, &none, want, boxes);
-    watermark_back (a->watermark, ms, want);
+    grants_answer (&a->grants, now_us, now_ms (a, now_us), &none, want, boxes);
+    watermark_back (a->watermark, now_ms (a, now_us), want);
 }
 
 /* Process a want. Returns whether '*grant' contains the answer. */

@@ -38,7 +38,7 @@
 
 struct authority;
 
-/* The state of the store. No range ends after the stored horizon. */
+/* The state of the store. No box ends after the stored horizon. */
 enum authority_store {
     AUTHORITY_STORE_GOOD,
     AUTHORITY_STORE_SLOW, /* a store has been under way for more than a quarter of a lease */
@@ -104,8 +104,8 @@ const char *authority_excuse (const struct authority *a);
 /* The watermark is the time below which no id will be made any longer in the whole instance. Answers with such ids may
  * still be under way. The watermark is as old as the reports. Each level of the tree adds 0.6 to 1.3 periods, where a
  * period is the smaller of 1.6 s and a twelfth of a lease. While a holder is silent the watermark does not advance
- * until that holder can no longer use its ranges (watermark.h). Returns false if the watermark is unknown, because
- * brokers hold ranges of another root, or the authority is closed.
+ * until that holder can no longer use its boxes (watermark.h). Returns false if the watermark is unknown, because
+ * brokers hold boxes of another root, or the authority is closed.
  */
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms);
 
@@ -156,7 +156,7 @@ struct authority_news authority_news (const struct authority *a);
 struct foreign_lease {
     bool has_epoch;
     int64_t epoch_ms; /* the other epoch, or */
-    uint64_t hi_ms;   /* or the end of a range, which is above all ranges that are known here */
+    uint64_t hi_ms;   /* or the end of a box, which is above the stored horizon */
 };
 
 struct authority_status {

@@ -21,3 +21,12 @@ uint32_t box_size (uint64_t granules)
 {
     return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE;
 }
+
+uint32_t box_size_for (uint64_t n)
+{
+    uint32_t size = BOX_MIN_SIZE;
+
+    while (size < BOX_MAX_PART && size < n)
+        size *= 2;
+    return size < BOX_MAX_PART ? size : BOX_MAX_PART;
+}

@@ -5,8 +5,8 @@
  *
  * A box is a range of time x a generator x some of its sequence numbers. A lease is a box that only one holder may use.
  * A holder may grant parts of its box to others; it makes no id of what it granted until that is returned or over
- * (grants.h). Rank 0 holds everything above the horizon (authority.h). doc/design/fluid.md explains the rules, and
- * doc/model/README.md lists their names, such as GRANT_ONCE.
+ * (grants.h). When rank 0 starts, it holds everything above the horizon that its disk has (authority.h).
+ * doc/design/fluid.md explains the rules, and doc/model/README.md lists their names, such as GRANT_ONCE.
  *
  * 'ms' are instance milliseconds. 'us' are CLOCK_BOOTTIME microseconds.
  */
@@ -44,29 +44,34 @@ bool box_is_part_size (uint64_t size);
 /* The size of a box with these granules. */
 uint32_t box_size (uint64_t granules);
 
+/* The size to request if 'n' sequence numbers are needed: the next power of two, from BOX_MIN_SIZE to BOX_MAX_PART. So
+ * a need that varies a little does not change the size.
+ */
+uint32_t box_size_for (uint64_t n);
+
 /* A box, and the time until which its holder may use it. */
 struct lease {
     struct box box;
     uint64_t until_us;
 };
 
-/* How long a box may be used after it was first requested, measured with the requester's CLOCK_BOOTTIME, if it ends
- * 'term_ms' after it was granted. The remaining quarter is for clocks that are behind, and for answers that are late.
- * The watermark relies on this limit (watermark.h).
+/* The longest use of a box that ends 'term_ms' after it was granted. The use begins when the box is first requested,
+ * and is measured with the requester's CLOCK_BOOTTIME. The quarter is for clocks that are behind, and for answers that
+ * are late. The watermark relies on this limit (watermark.h).
  */
 #define LEASE_USE_MS(term_ms) ((term_ms) + (term_ms) / 4)
 
-/* A time that another host measures as 'ms' takes at most this long by a clock here, because clocks differ in speed by
- * far less than 2 %.
+/* The longest time that a clock here shows while a clock of another host shows 'ms'. The speeds of clocks differ by far
+ * less than 2 %.
  */
 #define LEASE_AT_MOST_MS(ms) ((ms) + (ms) / 50 + 1)
 
 /* --- messages ---------------------------------------------------------------------------------------- */
 
-/* A request: the broker 'incarnation' (a random UUID of its life) of 'rank' wants a box of 'size'.
+/* A request: 'rank' wants a box of 'size'. 'incarnation' is a random UUID of one life of its fluid module.
  *
  * The request is also a promise about all boxes that the incarnation was granted for requests with lower numbers, by
- * whomever: from 'end_ms' on it used nothing of them except the granules in 'kept', and never will. It accepts no
+ * any granter. From 'end_ms' on it used nothing of them except the granules in 'kept', and never will. It accepts no
  * answer to those requests. So a renewal, a change of size and a return are one kind of message. If 'size' is 0,
  * nothing is wanted, and those to whom the rank granted parts may use what is below 'end_ms' for 'left_ms' more.
  */
@@ -81,8 +86,8 @@ struct want {
     uint32_t ranks; /* the number of ranks as the requester knows it, if it has lanes; 0: it has none */
 };
 
-/* The answer: a box that is granted to the incarnation. It contains all time that was granted in a row with these
- * granules, and was not returned. A want for a part may get several boxes, which are used together.
+/* A part of the answer: a box that is granted to the incarnation. It contains all time that was granted in a row with
+ * these granules, and was not returned. A want for a part may get several boxes, which are used together.
  */
 struct grant {
     uint32_t rank;
@@ -93,7 +98,7 @@ struct grant {
 };
 
 /* Requests for whole generators are combined on their way up to rank 0. A request for a part is alone in its message,
- * and the parent answers it. Arrays are borrowed by all functions that take these structs. Epochs are Unix
+ * and the parent answers it. Functions that take these structs do not keep or free the arrays. Epochs are Unix
  * milliseconds.
  */
 struct lease_request {

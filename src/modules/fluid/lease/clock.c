@@ -292,8 +292,8 @@ uint64_t clock_debt_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, 
     uint64_t wait_ms = 0;
 
     *a = (struct ahead){ .lease_ms = lease_ms, .start_us = now_us, .debt_ms = at_most (stored_ms, wall_ms) };
-    if (a->debt_ms > AHEAD_MAX_MS (lease_ms))
-        wait_ms = at_most (a->debt_ms - AHEAD_MAX_MS (lease_ms), (int64_t)LEAST_REACH_MS (lease_ms)); /* rule A_WAIT */
+    if (a->debt_ms > AHEAD_MAX_MS (lease_ms)) /* rule WAIT_WITH_DEBT */
+        wait_ms = at_most (a->debt_ms - AHEAD_MAX_MS (lease_ms), (int64_t)LEAST_REACH_MS (lease_ms));
     a->debt_ms -= wait_ms;
     return wait_ms;
 }
@@ -303,7 +303,7 @@ uint64_t clock_debt_reach (const struct ahead *a, uint64_t now_us)
     uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms = LEAST_REACH_MS (a->lease_ms);
     uint64_t up_ms = now_us > a->start_us ? (now_us - a->start_us) / 8000 : 0;
 
-    if (a->debt_ms < max_ms && reach_ms < (max_ms - a->debt_ms) / 4) /* rule A_REACH */
+    if (a->debt_ms < max_ms && reach_ms < (max_ms - a->debt_ms) / 4) /* rule LIMIT_CLOCK_DEBT */
         reach_ms = (max_ms - a->debt_ms) / 4;
     return min_u64 (max_u64 (reach_ms, up_ms), 2 * a->lease_ms);
 }

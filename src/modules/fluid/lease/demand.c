@@ -3,9 +3,9 @@
 
 /* demand.c - how many sequence numbers of each millisecond a rank needs
  *
- * A burst is all that is requested within four milliseconds of its first request. At worst, a real burst that spans two
- * such intervals counts as two halves. The first size has room for four times what was seen, because requests that go
- * to the parent come only as fast as its answers.
+ * A burst is all that is requested within four milliseconds of its first request. A real burst that lasts longer counts
+ * as two, at worst as two halves. The first size has room for four times what was seen, because requests that go to the
+ * parent come only as fast as its answers.
  */
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/box.h"
@@ -15,20 +15,6 @@
 #define SECOND_MS (DEMAND_WINDOWS * DEMAND_WINDOW_US / 1000)
 #define FIRST_FACTOR 4
 #define SETTLING_WINDOWS 2 /* a larger size comes into force within that time, and is judged then */
-
-void demand_init (struct demand *d, uint64_t now_us)
-{
-    *d = (struct demand){ .window_us = now_us, .burst_us = now_us };
-}
-
-static uint32_t round_up (uint64_t ids_per_ms)
-{
-    uint32_t size = BOX_MIN_SIZE;
-
-    while (size < BOX_MAX_PART && size < ids_per_ms)
-        size *= 2;
-    return size < BOX_MAX_PART ? size : BOX_MAX_PART;
-}
 
 /* The sum of some windows. 'busy' is the number of windows with a request that lacked numbers. */
 struct sum {
@@ -71,7 +57,7 @@ static void judge_begin (struct demand *d, const struct sum *s)
 {
     d->too_much = d->too_much && twice_mean (s) > BOX_MAX_PART / 4;
     if (!d->too_much && s->lacked >= DEMAND_BEGIN && s->busy >= DEMAND_BEGIN_BUSY)
-        change (d, round_up (FIRST_FACTOR * max_u64 (twice_mean (s), s->burst / BURST_MS)));
+        change (d, box_size_for (FIRST_FACTOR * max_u64 (twice_mean (s), s->burst / BURST_MS)));
 }
 
 static void judge_size (struct demand *d, const struct sum *s, const struct demand_window *w)
@@ -85,9 +71,9 @@ static void judge_size (struct demand *d, const struct sum *s, const struct dema
     if (d->idle >= DEMAND_IDLE_WINDOWS || d->too_much)
         change (d, 0);
     else if (d->settling == 0 && w->short_ms >= DEMAND_SHORT_MS && d->size < BOX_MAX_PART)
-        change (d, round_up (d->size * 2));
+        change (d, box_size_for (d->size * 2));
     else if (d->calm >= DEMAND_CALM_WINDOWS && d->size > BOX_MIN_SIZE)
-        change (d, round_up (d->size / 2));
+        change (d, box_size_for (d->size / 2));
 }
 
 static void end_window (struct demand *d)

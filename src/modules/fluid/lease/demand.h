@@ -11,10 +11,10 @@
  *   larger           numbers were lacking in a twentieth of the milliseconds of a window: twice the size
  *   smaller          five seconds without a burst that fills half of the size: half the size
  *   to nothing       four seconds with fewer than two requests in each, or four seconds in which most ids came from
- *                    the parent nevertheless, because requests were for more than a part has in a millisecond
+ *                    the parent nevertheless, because requests were for more than a part has in a few milliseconds
  *
- * This is policy, and has no influence on uniqueness. A size stays for five seconds before it shrinks, so a varying
- * need does not change it all the time.
+ * This is policy, and has no influence on uniqueness. A size stays for five seconds before it shrinks. So a need that
+ * varies does not change it all the time.
  */
 #ifndef FLUID_DEMAND_H
 #define FLUID_DEMAND_H
@@ -43,6 +43,7 @@ struct demand_window {
     uint64_t from_above; /* ids that the parent made */
 };
 
+/* All fields are zero at the beginning. */
 struct demand {
     uint64_t window_us; /* begin of the current window */
     struct demand_window window[DEMAND_WINDOWS];
@@ -51,12 +52,10 @@ struct demand {
     uint64_t burst_ids;           /* ids of the current burst */
     uint64_t short_us;            /* the last millisecond with a request that lacked numbers */
     uint32_t size;                /* size to request now; 0: none */
-    bool too_much;                /* a part was useless, because more was needed */
+    bool too_much;                /* the last part was useless, because more is needed than a part can have */
     uint32_t idle, calm, useless; /* consecutive windows of that kind */
     uint32_t settling;            /* windows until a larger size may have come into force */
 };
-
-void demand_init (struct demand *d, uint64_t now_us);
 
 /* Count a request for 'ids'. 'lacked' says that it was not served immediately. */
 void demand_note (struct demand *d, uint64_t now_us, uint32_t ids, bool lacked);

@@ -19,7 +19,6 @@ struct play {
 static void start (struct play *p)
 {
     *p = (struct play){ .now_us = 5 * SECOND };
-    demand_init (&p->d, p->now_us);
 }
 
 static uint32_t look (struct play *p, uint32_t before)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* grants.c - what a holder has granted
+/* grants.c - what a granter has granted
  *
  * Two invariants ensure that no id is made twice:
  * 1. A box is granted to one holder only, and the granter makes no id of it. It contains nothing of another granted box
  *    and nothing of which ids were made. It stays in the table until its holder promises not to use the rest, or the
  *    granter's own ids are past its end.
- * 2. This holds across restarts. Everything below the end of any granted box counts as used when a rank returns what it
- *    holds; a rank that crashes returns nothing. Rank 0 grants nothing above the durable horizon, and begins at it.
+ * 2. This holds across restarts. A rank that returns what it holds keeps everything below the end of any granted box. A
+ *    rank that crashes returns nothing. Rank 0 grants nothing above the durable horizon, and begins at it.
  *
  * Neither invariant depends on a clock: 'now' decides only how far a box goes.
  *
@@ -42,7 +42,8 @@ static bool make_table (struct grants *g)
     return g->entry || (g->entry = calloc (GRANTS_MAX, sizeof (*g->entry)));
 }
 
-/* Of a table of whole generators, all entries up to the last one in use. */
+/* A table of whole generators has an entry for each generator. Those after the last one that was granted are left out.
+ */
 const void *grants_table (const struct grants *g, size_t *size)
 {
     size_t n = g->count;
@@ -68,7 +69,7 @@ bool grants_restore (struct grants *g, uint64_t floor_ms, const void *table, siz
 
 /* --- entries ------------------------------------------------------------------------------------------ */
 
-/* The entries that may concern a generator. */
+/* The entries that may concern a generator: from first_of () to before end_of (). */
 static struct granted *first_of (const struct grants *g, uint32_t generator)
 {
     return g->generators > 0 ? g->entry + generator : g->entry;
@@ -115,12 +116,25 @@ static void sift (struct grants *g, bool (*keeps) (const struct granted *o, cons
     g->count = n;
 }
 
+/* Add an entry behind all others of its holder, so that they are adjacent. A rank may have as many entries as are free
+ * then. So a rank that has none always finds one, whatever others ask for.
+ */
 static struct granted *add (struct grants *g, const struct granted *granted)
 {
-    if (!make_table (g) || g->count == GRANTS_MAX)
+    size_t at = g->count, of_rank = 0;
+
+    for (size_t i = 0; i < g->count; i++) {
+        of_rank += g->entry[i].rank == granted->rank;
+        if (is_life (&g->entry[i], granted->rank, granted->incarnation))
+            at = i + 1;
+    }
+    if (!make_table (g) || of_rank + g->count >= GRANTS_MAX)
         return NULL;
-    g->entry[g->count] = *granted;
-    return &g->entry[g->count++];
+    struct granted next = *granted; /* which may be in the table */
+    memmove (&g->entry[at + 1], &g->entry[at], (g->count - at) * sizeof (*g->entry));
+    g->count++;
+    g->entry[at] = next;
+    return &g->entry[at];
 }
 
 /* --- what is not granted ------------------------------------------------------------------------------ */
@@ -200,10 +214,12 @@ static bool in_use (const struct granted *o, uint64_t now_us)
     return !is_over (o, now_us) && position (o) < o->box.range.hi_ms;
 }
 
-/* Whether a holder of a part still wants what it wanted in its last request. */
+/* Whether a holder of a part still wants what it wanted in its last request. What it returned does not tell that: other
+ * entries of the holder do.
+ */
 static bool is_wanted (const struct granted *o, uint64_t now_us)
 {
-    return o->wanted > 0 && o->until_us > now_us;
+    return o->wanted > 0 && !o->returned && o->until_us > now_us;
 }
 
 void grants_raise (struct grants *g, uint64_t floor_ms)
@@ -218,18 +234,9 @@ void grants_look (struct grants *g, uint64_t now_us)
             o->lapsed_us = now_us;
 }
 
-/* Whether a box is all of a generator. Its end is kept even if all of it was returned, because the next one begins
- * there (rule GRANT_ONCE).
- */
-static bool is_whole (const struct granted *o)
-{
-    return o->box.granules == UINT64_MAX;
-}
-
 static bool is_remembered (const struct granted *o, const uint64_t *arg)
 {
-    return ((!is_empty (o) || is_whole (o)) && o->box.range.hi_ms > arg[0]) || in_use (o, arg[1])
-           || is_wanted (o, arg[1]);
+    return (!is_empty (o) && o->box.range.hi_ms > arg[0]) || in_use (o, arg[1]) || is_wanted (o, arg[1]);
 }
 
 /* Rule KEEP_UNTIL_PASSED: a box is forgotten only when the rank makes no id below its end any longer. That its end has
@@ -244,11 +251,12 @@ void grants_forget (struct grants *g, uint64_t now_us, uint64_t floor_ms)
 
 /* --- what each holder should get ------------------------------------------------------------------------ */
 
-/* Whether this is the first entry of its holder. */
-static bool is_first (const struct grants *g, const struct granted *o)
+/* Whether this is the first entry of its holder that counts. All entries of a holder are adjacent. */
+static bool is_first (const struct grants *g, const struct granted *o,
+                      bool (*counts) (const struct granted *o, uint64_t now), uint64_t now)
 {
-    for (const struct granted *p = g->entry; p < o; p++)
-        if (is_life (p, o->rank, o->incarnation))
+    for (const struct granted *p = o; p > g->entry && is_life (p - 1, o->rank, o->incarnation);)
+        if (counts (--p, now))
             return false;
     return true;
 }
@@ -259,7 +267,7 @@ static size_t list_wanted (const struct grants *g, uint64_t now_us, const struct
     size_t n = 0;
 
     for (const struct granted *o = g->entry; o < g->entry + g->count; o++)
-        if (is_wanted (o, now_us) && is_first (g, o) && !(but && is_of (o, but)))
+        if (is_wanted (o, now_us) && is_first (g, o, is_wanted, now_us) && !(but && is_of (o, but)))
             wanted[n++] = o->wanted;
     return n;
 }
@@ -300,7 +308,7 @@ uint32_t grants_share (const struct grants *g, uint64_t now_us, const struct gra
 /* An empty box of a part is kept while its holder wants something. */
 static bool is_kept (const struct granted *o, const uint64_t *arg)
 {
-    return !is_empty (o) || is_whole (o) || o->wanted > 0;
+    return !is_empty (o) || (o->wanted > 0 && !o->returned);
 }
 
 /* End the use of a box that its holder returned. The return states for how long the rest is still used. */
@@ -409,7 +417,7 @@ static bool is_extendable (const struct grants *g, const struct grants_stock *st
 
 static void extend (struct grants *g, uint64_t now_us, struct granted *o, uint64_t hi_ms)
 {
-    if (g->generators > 0 || is_over (o, now_us)) /* its position is not waited for below the floor */
+    if (g->generators > 0 || is_over (o, now_us)) /* the watermark does not wait for this holder below the floor */
         o->box.range.lo_ms = max_u64 (o->box.range.lo_ms, g->floor_ms); /* rule BEGIN_ABOVE_TOLD */
     o->box.range.hi_ms = hi_ms;
 }
@@ -423,7 +431,7 @@ static void renew_use (struct granted *o, const struct term *term, uint64_t numb
 }
 
 /* Extend the boxes of a holder, as far as that is possible. Returns the size of those that last on, and the number of
- * all in '*count'.
+ * all that are not over and were not returned in '*count'.
  */
 static uint32_t extend_all (struct grants *g, uint64_t now_us, uint64_t now_ms, const struct grants_stock *stock,
                             const struct want *want, const struct term *term, size_t *count)
@@ -432,14 +440,14 @@ static uint32_t extend_all (struct grants *g, uint64_t now_us, uint64_t now_ms, 
 
     *count = 0;
     for (struct granted *o = first_of (g, want->rank); o < end_of (g, want->rank); o++) {
-        if (!is_of (o, want) || is_empty (o))
+        if (!is_of (o, want) || is_empty (o) || o->returned)
             continue;
-        ++*count;
-        if (o->returned || !is_inside (stock, o))
-            continue;
-        bool more = is_extendable (g, stock, o, term->hi_ms);
+        bool inside = is_inside (stock, o), more = inside && is_extendable (g, stock, o, term->hi_ms);
         if (more)
             extend (g, now_us, o, term->hi_ms);
+        *count += o->box.range.hi_ms > now_ms;
+        if (!inside)
+            continue;
         if (more || (want->size != BOX_WHOLE && o->box.range.hi_ms > now_ms)) {
             renew_use (o, term, want->number);
             size += box_size (o->box.granules);
@@ -458,7 +466,7 @@ static uint64_t lowest (uint64_t granules, uint32_t size)
     return granules;
 }
 
-/* The granules of a further box of 'size', so that the granter has left what it keeps. A whole is granted whole. */
+/* The granules of a further box of at most 'size', so that the granter has what it keeps. A whole is all or nothing. */
 static uint64_t choose (uint64_t granules, const struct want *want, uint32_t size, uint32_t keep)
 {
     uint32_t left = box_size (granules);
@@ -478,28 +486,15 @@ static uint64_t next_lo_ms (const struct grants *g, const struct grants_stock *s
     return max_u64 (lo_ms, g->floor_ms); /* rules BEGIN_ABOVE_TOLD, START_AT_HORIZON */
 }
 
-static bool is_of_other_generator (const struct granted *o, const uint64_t *generator)
-{
-    return o->box.generator != *generator;
-}
-
-/* Put the box of a whole generator into the table. It begins at or above the end of all earlier ones, so these need not
- * be remembered.
+/* Put a box into the table. A whole generator begins at or above the end of all its earlier boxes, so these need not be
+ * remembered. If the holder of a part has an empty entry, which remembers what it wants, that is used.
  */
-static bool replace (struct grants *g, const struct granted *next)
+static bool put (struct grants *g, const struct granted *next, const struct want *want)
 {
     if (g->generators > 0) {
         g->entry[next->box.generator] = *next;
         return true;
     }
-    const uint64_t generator = next->box.generator;
-    sift (g, is_of_other_generator, &generator);
-    return add (g, next);
-}
-
-/* Put a box of a part into the table. If its holder has an empty entry, which remembers what it wants, that is used. */
-static bool put (struct grants *g, const struct granted *next, const struct want *want)
-{
     for (struct granted *o = g->entry; o < g->entry + g->count; o++)
         if (is_of (o, want) && is_empty (o)) {
             *o = *next;
@@ -528,10 +523,10 @@ static bool grant_more (struct grants *g, const struct grants_stock *stock, cons
     next.box.granules = choose (granules, want, size, stock->keep);
     if (next.box.granules == 0)
         return false;
-    return want->size == BOX_WHOLE ? replace (g, &next) : put (g, &next, want);
+    return put (g, &next, want);
 }
 
-/* Remember what could not be granted, so that others get less at their next request. */
+/* Remember that a holder wants something but got nothing. Then others get less at their next request. */
 static void remember (struct grants *g, uint64_t now_us, const struct want *want)
 {
     struct granted open = { .rank = want->rank, .number = want->number, .wanted = want->size };
@@ -670,7 +665,7 @@ size_t grants_count (const struct grants *g, uint64_t now_ms, uint32_t *per_ms)
     for (const struct granted *o = g->entry; o < g->entry + g->count; o++)
         if (lasts (o, now_ms)) {
             *per_ms += box_size (o->box.granules);
-            n += is_first (g, o);
+            n += is_first (g, o, lasts, now_ms);
         }
     return n;
 }

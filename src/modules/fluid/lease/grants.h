@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* grants.h - what a holder has granted: to whom, until when
+/* grants.h - what a granter has granted: to whom, until when
  *
- * There are three such tables. Rank 0's authority grants whole generators out of all time above the horizon. Each rank
- * grants parts of the box that it holds to its children. And each rank grants time to modules of its broker, for ids of
- * another kind. The caller passes in the box that the holder has at the moment ('whole'). The table keeps what was
- * granted of it, even if the holder later has another box.
+ * There are three kinds of such tables. Rank 0's authority grants whole generators, up to the stored horizon. Each rank
+ * grants parts of the box that it holds to its children. And each owner rank grants time to modules of its broker, for
+ * ids of another kind; that table is like one of a single generator. The caller passes in the box that the granter
+ * holds at the moment ('whole'). The table keeps what was granted of it, even if the granter later holds another box.
  *
  * The result of grants_free () is valid until grants_answer () or grants_forget () is called, or 'whole' is another
  * box.
@@ -19,7 +19,7 @@
 
 #include "modules/fluid/lease/box.h"
 
-#define GRANTS_MAX 256 /* entries of a table of parts; when it is full, nothing is granted */
+#define GRANTS_MAX 256 /* entries of a table of parts; when it is full, no further box is granted */
 #define GRANTS_EACH 8  /* boxes of one holder */
 
 struct granted {
@@ -28,11 +28,11 @@ struct granted {
     uint64_t number;                        /* of the holder's newest request that has arrived */
     uint64_t answered;                      /* of the newest request that this entry answered */
     uint32_t wanted;                        /* the size in the newest request */
-    bool returned;                          /* the holder returned the end of this box: it is not extended */
+    bool returned;                          /* the holder returned the end of this box, so it is not extended */
     struct box box;                         /* an empty range: nothing could be granted, or all was returned */
     uint64_t use_ms;                        /* the time of use in the answer */
-    uint64_t until_us;                      /* in use until then, unless the holder reports an earlier end */
-    uint64_t lapsed_us; /* first reading that found the use over; 0: none. The next reading may count it as over */
+    uint64_t until_us;                      /* in use until then, unless the holder's position is past its end before */
+    uint64_t lapsed_us; /* first reading that found the use over; 0: none. It is over if a later reading agrees */
     uint64_t low_ms;    /* the holder makes no further id of this box below this time */
 };
 
@@ -69,7 +69,8 @@ bool grants_restore (struct grants *g, uint64_t floor_ms, const void *table, siz
  */
 uint64_t grants_free (const struct grants *g, const struct box *whole, uint64_t ms, uint64_t *until_ms);
 
-/* grants_granules () is all that is granted at 'ms' or later, of any generator; grants_top () the first granule above.
+/* grants_granules () is all granules that are granted at 'ms' or later, of any generator. grants_top () is the first
+ * granule above them.
  */
 uint64_t grants_granules (const struct grants *g, uint64_t ms);
 uint32_t grants_top (const struct grants *g, uint64_t ms);
@@ -77,8 +78,9 @@ uint32_t grants_top (const struct grants *g, uint64_t ms);
 /* --- requests ------------------------------------------------------------------------------------------ */
 
 /* Process a request, and answer it if something can be granted. Returns the number of boxes in 'grant', which are then
- * in the table. A retry gets the same answer. A request with a lower number than an earlier one gets no answer. Returns
- * 0, too, if nothing is wanted, nothing is left, or memory is short. The promise in such a request counts all the same.
+ * in the table. A retry gets the same answer. Returns 0 if a request with a higher number came before, and does
+ * nothing. Returns 0, too, if nothing is wanted, nothing is left, or memory is short; then the promise in the request
+ * counts all the same.
  *
  * A want for a part extends the boxes that the holder has. If it has less than grants_share () says, it gets a further
  * box, as far as something is free.
@@ -111,7 +113,7 @@ void grants_look (struct grants *g, uint64_t now_us);
  */
 void grants_forget (struct grants *g, uint64_t now_us, uint64_t floor_ms);
 
-/* Report that CLOCK_BOOTTIME went 'us' microseconds too far, so boxes are in use for that much longer. */
+/* Report that CLOCK_BOOTTIME went 'us' microseconds too far. Boxes are in use for that much longer. */
 void grants_jumped (struct grants *g, uint64_t us);
 
 /* Report that a holder, and those to whom it granted parts, make nothing below 'low_ms' any longer, in boxes of any
@@ -119,7 +121,7 @@ void grants_jumped (struct grants *g, uint64_t us);
  */
 void grants_position (struct grants *g, uint32_t rank, const char *incarnation, uint64_t low_ms);
 
-/* The end of all boxes, including forgotten ones. The granter must not return anything below that end. */
+/* The end of all boxes that were granted, including forgotten ones. The granter must not return anything below it. */
 uint64_t grants_end (const struct grants *g);
 
 /* grants_low_ms () is the lowest position of boxes in use; UINT64_MAX: none is in use. grants_left_ms () is for how

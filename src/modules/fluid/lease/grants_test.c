@@ -584,6 +584,46 @@ static void test_each (void)
     grants_fini (&g);
 }
 
+/* Two holders get further boxes in turn. What a request costs depends on that, see list_wanted (). */
+static void test_adjacent (void)
+{
+    struct grants g;
+    bool adjacent = true;
+
+    grants_init (&g, TERM, 0);
+    for (unsigned i = 1; i <= 4; i++) {
+        asks (&g, 200 + i, 1, i, 16 * i, i > 1 ? 1199 + i : 0);
+        asks (&g, 200 + i, 2, i, 16 * i, i > 1 ? 1199 + i : 0);
+    }
+    keeps (&g, 210, 1, 5, 16, 300, 1 | 1 << 2);
+    for (size_t i = 1; i < g.count; i++)
+        adjacent = adjacent && strcmp (g.entry[i - 1].incarnation, g.entry[i].incarnation) <= 0;
+    ok (g.count == 8 && adjacent, "all entries of a holder are adjacent");
+    grants_fini (&g);
+}
+
+/* The need of a holder changes again and again: what it returned is neither counted nor kept for long. */
+static void test_returned (void)
+{
+    struct grants g;
+    size_t n;
+
+    grants_init (&g, TERM, 0);
+    n = asks (&g, 200, 1, 1, 32, 0);
+    for (unsigned i = 1; i <= 20; i++) {
+        keeps (&g, 200 + 10 * i, 1, 2 * i, 16, 202 + 10 * i, 1);
+        n = asks (&g, 205 + 10 * i, 1, 2 * i + 1, 32, 1200 + 10 * i);
+    }
+    uint32_t per_ms;
+    ok (grants_count (&g, 403, &per_ms) == 1 && per_ms == 32, "a holder is counted even if its first box is over");
+    ok (n == 2 && g.count == 22, "a holder that has returned many boxes gets a further one");
+    ok (grants_wanted (&g, 410 * MS) == 32, "what it wants counts once");
+    grants_position (&g, 0, got[0].incarnation, 402);
+    grants_forget (&g, 410 * MS, 402);
+    ok (g.count == 2, "boxes that were returned are forgotten when they are over, and not only with their time of use");
+    grants_fini (&g);
+}
+
 /* Another incarnation of a rank is another holder. */
 static void test_incarnations (void)
 {
@@ -819,17 +859,42 @@ static void test_limits (void)
     grants_fini (&g);
 }
 
-/* Each part is returned except for two milliseconds, and granted to the next holder, until the table is full. */
+static bool rank_asks (struct grants *g, uint64_t now_ms, uint32_t rank, unsigned holder, uint64_t number,
+                       uint32_t size, uint64_t end_ms)
+{
+    struct want w = want_of (holder, number, size, end_ms);
+
+    w.rank = rank;
+    return answers (g, now_ms, 0, &w) > 0;
+}
+
+/* A rank asks in the name of one incarnation after another, and then other ranks want something. */
+static void test_greedy_rank (void)
+{
+    struct grants g;
+    unsigned n = 0, others = 0;
+
+    grants_init (&g, TERM, 0);
+    for (uint64_t ms = 200; n < 2 * GRANTS_MAX && rank_asks (&g, ms, 5, n + 1, 1, 512, 0); n++, ms += 2)
+        rank_asks (&g, ms, 5, n + 1, 2, 0, ms + 2);
+    ok (n == GRANTS_MAX / 2, "one rank fills half of the table: %u", n);
+    for (uint64_t ms = 800; others < GRANTS_MAX && rank_asks (&g, ms, 10 + others, 1, 1, 512, 0); others++, ms += 2)
+        rank_asks (&g, ms, 10 + others, 1, 2, 0, ms + 2);
+    ok (others == GRANTS_MAX / 2, "a rank that has nothing always finds a free entry: %u", others);
+    grants_fini (&g);
+}
+
+/* Each part is returned except for two milliseconds, and granted to the next rank, until the table is full. */
 static void test_full_table (void)
 {
     struct grants g;
     unsigned n = 0;
 
     grants_init (&g, TERM, 0);
-    for (uint64_t ms = 200; n < 2 * GRANTS_MAX && asks (&g, ms, n + 1, 1, 512, 0); n++, ms += 2)
-        asks (&g, ms, n + 1, 2, 0, ms + 2);
+    for (uint64_t ms = 200; n < 2 * GRANTS_MAX && rank_asks (&g, ms, n, n + 1, 1, 512, 0); n++, ms += 2)
+        rank_asks (&g, ms, n, n + 1, 2, 0, ms + 2);
     ok (n == GRANTS_MAX && g.count == GRANTS_MAX, "when the table is full, no further part is granted");
-    ok (!asks (&g, 200 + 2 * GRANTS_MAX, GRANTS_MAX / 2, 1, 512, 0) && g.count == GRANTS_MAX,
+    ok (!rank_asks (&g, 200 + 2 * GRANTS_MAX, GRANTS_MAX / 2 - 1, GRANTS_MAX / 2, 1, 512, 0) && g.count == GRANTS_MAX,
         "when the table is full, a request with an old number gets nothing");
     grants_forget (&g, 99999 * MS, 300);
     grants_forget (&g, 100000 * MS, 300);
@@ -937,6 +1002,23 @@ static void test_shares (void)
     grants_fini (&g);
 }
 
+/* A holder has two entries, the first of which ends before the second. */
+static void test_count (void)
+{
+    struct grants g;
+    uint32_t per_ms;
+
+    grants_init (&g, TERM, 0);
+    asks (&g, 200, 1, 1, 64, 0);
+    keeps (&g, 300, 1, 2, 32, 350, 3);
+    ok (grants_count (&g, 340, &per_ms) == 1 && per_ms == 64, "a holder of two boxes is counted once");
+    ok (grants_count (&g, 400, &per_ms) == 1 && per_ms == 32,
+        "a holder whose returned granules are over is counted for those that it kept");
+    grants_look (&g, 1500 * MS);
+    ok (grants_wanted (&g, 1500 * MS) == 32, "a holder's want counts as long as it may use any of its boxes");
+    grants_fini (&g);
+}
+
 /* All is kept by the granter. */
 static void test_starved (void)
 {
@@ -971,11 +1053,13 @@ static void test_starved (void)
 
 static bool gets_time (struct grants *g, uint64_t now_ms, const char *who, uint64_t number, uint64_t lo, uint64_t hi)
 {
-    const struct box held = { GENERATOR, UINT64_MAX, { 50, 100000 } };
+    const struct box held = { 0, UINT64_MAX, { 50, 100000 } };
     const struct grants_stock stock = { .whole = &held, .until_us = NEVER };
     struct want w = whole_want (who, number, 0);
 
-    return grants_answer (g, now_ms * MS, now_ms, &stock, &w, got) && is (UINT64_MAX, lo, hi);
+    w.rank = 0;
+    return grants_answer (g, now_ms * MS, now_ms, &stock, &w, got) == 1 && got[0].box.granules == UINT64_MAX
+           && got[0].box.range.lo_ms == lo && got[0].box.range.hi_ms == hi;
 }
 
 static void returns_time (struct grants *g, uint64_t now_ms, const char *who, uint64_t number, uint64_t end_ms)
@@ -983,7 +1067,7 @@ static void returns_time (struct grants *g, uint64_t now_ms, const char *who, ui
     const struct grants_stock none = { .whole = NULL };
     struct want w = whole_want (who, number, end_ms);
 
-    w.size = 0;
+    w.rank = w.size = 0;
     grants_answer (g, now_ms * MS, now_ms, &none, &w, got);
 }
 
@@ -991,7 +1075,7 @@ static void test_time (void)
 {
     struct grants g;
 
-    grants_init (&g, 100, 0);
+    grants_init (&g, 100, 1);
     ok (gets_time (&g, 60, A, 1, 50, 160) && gets_time (&g, 100, A, 2, 50, 200),
         "time is granted from the begin of the box, and follows what was granted last");
     ok (gets_time (&g, 120, B, 3, 200, 220) && g.count == 1, "time of another holder begins after all earlier time");
@@ -1003,9 +1087,7 @@ static void test_time (void)
     returns_time (&g, 131, C, 7, 210);
     ok (gets_time (&g, 140, D, 8, 210, 240), "time that was returned is granted again");
     returns_time (&g, 141, D, 9, 1);
-    grants_forget (&g, 5000 * MS, 205);
-    grants_forget (&g, 5001 * MS, 205);
-    ok (gets_time (&g, 142, A, 10, 210, 242), "the end of earlier time is known until the position is past it");
+    ok (gets_time (&g, 142, A, 10, 210, 242), "the end of earlier time is known after all holders returned theirs");
     grants_fini (&g);
 }
 
@@ -1024,6 +1106,8 @@ int main (void)
     test_wants ();
     test_kept ();
     test_each ();
+    test_adjacent ();
+    test_returned ();
     test_incarnations ();
     test_what_is_kept ();
     test_begin_of_whole ();
@@ -1032,10 +1116,12 @@ int main (void)
     test_slow_holder ();
     test_forget ();
     test_limits ();
+    test_greedy_rank ();
     test_full_table ();
     test_restore ();
     test_share ();
     test_shares ();
+    test_count ();
     test_starved ();
     test_time ();
     return done_testing ();

@@ -15,7 +15,7 @@
 #include "modules/fluid/lease/held.h"
 
 #define FIRST_PAUSE_US 100000 /* pause after a request without grant; doubles, up to pause_us () */
-#define OFTEN_SIZE 128        /* who wants more renews more often than every eighth of a term */
+#define OFTEN_SIZE 128        /* a rank that wants more renews more often than every eighth of a term */
 #define UNDER_WAY_US 2000000  /* pause before a request without answer is repeated; at most pause_us () */
 
 void held_init (struct held *h, uint32_t rank, const char *incarnation, bool whole, uint64_t term_ms)
@@ -146,6 +146,9 @@ static uint64_t renewal_ms (const struct held *h)
     return end_ms > left_ms ? end_ms - left_ms : 0;
 }
 
+/* CLOCK_BOOTTIME of the next renewal, by the time of use. The use of a box that was granted at once is a quarter of a
+ * term longer than its time, so this is later than renewal_ms (), by a 60th of a term.
+ */
 static uint64_t renewal_us (const struct held *h)
 {
     uint64_t until_us = h->count > 0 ? h->lease[h->count - 1].until_us : 0, left_us = h->term_ms * 900;
@@ -196,7 +199,7 @@ bool held_may_join (const struct held *h, uint64_t now_us, uint64_t now_ms)
     return !h->closed && !h->asking && now_us >= h->ask_us && renewal_ms (h) <= now_ms + h->term_ms / 12;
 }
 
-/* Add up to a quarter to each pause, because brokers that were cut off together must not ask in step. */
+/* Add up to a quarter to a pause, so that brokers that were cut off together do not ask at the same time. */
 static uint64_t jitter (const struct held *h, uint64_t us)
 {
     uint64_t x = (h->want.rank + UINT64_C (1)) * UINT64_C (0x9e3779b97f4a7c15)
@@ -213,8 +216,8 @@ static bool can_wait (const struct held *h, uint64_t now_ms)
 }
 
 /* Set the time at which the request that is sent now will be repeated. A rank that holds a whole leaves time for
- * ancestors to combine requests. For any other a repetition does not make the request under way faster, and all
- * ancestors would have to relay the repetition, too.
+ * ancestors to combine requests. Any other rank waits, too, because a repetition does not make the request under way
+ * faster, and all ancestors would have to relay it.
  */
 static void plan_retry (struct held *h, uint64_t now_us, uint64_t now_ms)
 {
@@ -228,18 +231,18 @@ static void plan_retry (struct held *h, uint64_t now_us, uint64_t now_ms)
 /* Make a new promise. The caller keeps the rules END_ABOVE_MADE and END_ABOVE_GRANTED, cut () keeps the rule
  * NEVER_USE_RETURNED, and the number keeps the rule NEWEST_ANSWER_ONLY.
  */
-static void promise (struct held *h, uint32_t size, uint64_t end_ms, uint64_t kept, uint64_t for_ms)
+static void promise (struct held *h, uint32_t size, uint64_t end_ms, uint64_t kept, uint64_t left_ms)
 {
     h->want.number++;
     h->want.size = size;
     h->want.end_ms = end_ms;
     h->want.kept = kept;
-    h->want.left_ms = for_ms;
+    h->want.left_ms = left_ms;
     if (end_ms > 0)
         cut (h, end_ms, kept);
 }
 
-/* Whether a request is older than the term of its grant. Such a request is useless, so a new one is made. */
+/* Whether a request is older than a term. Its answer would be useless, so a new request is made. */
 static bool is_stale (const struct held *h, uint64_t now_us)
 {
     return now_us - h->asked_us >= h->term_ms * 1000;
@@ -251,41 +254,46 @@ static bool is_repeated (const struct held *h, uint64_t now_us, uint32_t size)
     return h->asking && size == h->want.size && !is_stale (h, now_us);
 }
 
-static void send (struct held *h, uint64_t now_us, uint64_t now_ms, struct want *want)
+void held_ask (struct held *h, uint64_t now_us, uint64_t now_ms, uint32_t size, uint64_t low_ms, uint64_t kept,
+               struct want *want)
 {
+    uint64_t soon_ms = kept != 0 ? now_ms + min_u64 (HELD_SWITCH_MS, h->term_ms / 8) : UINT64_MAX;
+
+    assert (!h->closed && size > 0 && (kept == 0 || !h->whole));
+    if (!is_repeated (h, now_us, size)) {
+        promise (h, size, max_u64 (min_u64 (held_end (h), soon_ms), low_ms), kept, 0);
+        h->asked_us = now_us;
+    }
     h->asking = true;
     plan_retry (h, now_us, now_ms);
     *want = h->want;
 }
 
-void held_ask (struct held *h, uint64_t now_us, uint64_t now_ms, uint32_t size, uint64_t low_ms, struct want *want)
+uint64_t held_make_room (const struct held *h, uint64_t now_ms, uint32_t size, uint64_t granted)
 {
-    assert (!h->closed && size > 0);
-    if (!is_repeated (h, now_us, size)) {
-        promise (h, size, max_u64 (held_end (h), low_ms), 0, 0);
-        h->asked_us = now_us;
+    uint32_t most = h->share > 0 && h->share < size ? h->share : size;
+    const struct lease *least = NULL;
+
+    if (h->asking || h->count < HELD_MAX || h->size >= most)
+        return 0;
+    for (unsigned i = 0; i < h->count; i++) {
+        const struct box *b = &h->lease[i].box;
+
+        if (b->range.hi_ms <= now_ms) /* there is room already */
+            return 0;
+        if ((b->granules & granted) == 0 && (!least || box_size (b->granules) < box_size (least->box.granules)))
+            least = &h->lease[i];
     }
-    send (h, now_us, now_ms, want);
+    if (!least || most - h->size <= box_size (least->box.granules)) /* the next box would not be larger */
+        return 0;
+    return held_granules (h) & ~least->box.granules;
 }
 
-void held_ask_less (struct held *h, uint64_t now_us, uint64_t now_ms, uint32_t size, uint64_t low_ms, uint64_t kept,
-                    struct want *want)
-{
-    uint64_t soon_ms = now_ms + min_u64 (HELD_SWITCH_MS, h->term_ms / 8);
-
-    assert (!h->closed && !h->whole && kept != 0);
-    if (!is_repeated (h, now_us, size)) {
-        promise (h, size, max_u64 (min_u64 (held_end (h), soon_ms), low_ms), kept, 0);
-        h->asked_us = now_us;
-    }
-    send (h, now_us, now_ms, want);
-}
-
-bool held_return (struct held *h, uint64_t low_ms, uint64_t for_ms, struct want *want)
+bool held_return (struct held *h, uint64_t low_ms, uint64_t left_ms, struct want *want)
 {
     bool any = h->count > 0 || h->asking;
 
-    promise (h, 0, low_ms, 0, for_ms);
+    promise (h, 0, low_ms, 0, left_ms);
     h->count = 0;
     h->asking = false;
     h->share = h->size = 0;
@@ -331,7 +339,9 @@ static bool extends (const struct box *had, const struct box *box, uint64_t now_
            && box->range.lo_ms <= max_u64 (had->range.lo_ms, now_ms) && box->range.hi_ms >= had->range.hi_ms;
 }
 
-/* Hold a box. Returns false if too many others are held: the next request returns it. */
+/* Hold a box. Returns false if too many others are held. If the box does not end later than these, it is granted again
+ * for the next request.
+ */
 static bool hold (struct held *h, uint64_t now_ms, const struct lease *lease)
 {
     for (unsigned i = 0; i < h->count; i++)
@@ -339,8 +349,10 @@ static bool hold (struct held *h, uint64_t now_ms, const struct lease *lease)
             h->lease[i] = *lease;
             return true;
         }
-    if (h->count == (h->whole ? 2 : HELD_MAX))
+    if (h->count == (h->whole ? 2 : HELD_MAX)) {
+        h->no_room = true;
         return false;
+    }
     h->lease[h->count++] = *lease;
     return true;
 }
@@ -372,6 +384,7 @@ bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct g
     uint32_t size = 0;
 
     drop_past (h, now_us, now_ms);
+    h->no_room = false;
     for (size_t i = 0; i < n; i++)
         if (is_answer (h, &grant[i])) {
             any = true;
@@ -392,7 +405,9 @@ bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct g
     h->ask_us = now_us + calm_us (h, held_end (h) - now_ms);
     h->again_us = part_renewal_us (h, now_us, held_end (h) - now_ms);
     if (retry_ms > 0)
-        h->again_us = min_u64 (h->again_us, now_us + retry_ms * 1000);
+        h->again_us = min_u64 (h->again_us, now_us + min_u64 (retry_ms, h->term_ms) * 1000);
+    if (h->no_room) /* there will be when what was returned is over */
+        h->again_us = min_u64 (h->again_us, now_us + HELD_SWITCH_MS * 1000);
     return true;
 }
 

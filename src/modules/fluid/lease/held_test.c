@@ -20,7 +20,7 @@ static struct want want;
 /* The clocks agree: instance millisecond 'now_ms' is CLOCK_BOOTTIME in milliseconds. */
 static void asks_for (struct held *h, uint64_t now_ms, uint32_t size, uint64_t low_ms)
 {
-    held_ask (h, now_ms * MS, now_ms, size, low_ms, &want);
+    held_ask (h, now_ms * MS, now_ms, size, low_ms, 0, &want);
 }
 
 static bool takes (struct held *h, uint64_t now_ms, const struct grant *g)
@@ -549,7 +549,7 @@ static void test_size (void)
 
 static void asks_less (struct held *h, uint64_t now_ms, uint32_t size, uint64_t low_ms, uint64_t kept)
 {
-    held_ask_less (h, now_ms * MS, now_ms, size, low_ms, kept, &want);
+    held_ask (h, now_ms * MS, now_ms, size, low_ms, kept, &want);
 }
 
 static void test_less (void)

@@ -5,13 +5,13 @@
  *
  * Invariant: no rank can make an id below the watermark. Ids can be made only by
  *
- *   (1) a holder of a range of this root. Either it may use its ranges: then it reported a position at or above the
- *       watermark (POSITION_COUNTS_GRANTED), or all its ranges begin there or above (SILENT_ABOVE_BEGIN). Or it
+ *   (1) a holder of a box of this root. Either it may use its boxes: then it reported a position at or above the
+ *       watermark (POSITION_COUNTS_GRANTED), or all its boxes begin there or above (SILENT_ABOVE_BEGIN). Or it
  *       returned them, and is closed for good. Or a lease and a quarter have passed since the root granted its last
- *       range, so it uses none of them (USE_UNTIL_OVER, kept by held.c);
- *   (2) a holder of a range of an earlier root. As long as it may use that range, the watermark stays at the one
+ *       box, so it uses none of them (USE_UNTIL_OVER, kept by held.c);
+ *   (2) a holder of a box of an earlier root. As long as it may use that box, the watermark stays at the one
  *       that the earlier root stored (WAIT_AFTER_START);
- *   (3) a holder of a later range. Such ranges begin at or above the watermark (BEGIN_ABOVE_TOLD, grants.c), also if
+ *   (3) a holder of a later box. Such boxes begin at or above the watermark (BEGIN_ABOVE_TOLD, grants.c), also if
  *       they are granted by a root that starts at the stored horizon after a crash: the watermark is not above that
  *       (TELL_BELOW_HORIZON).
  */
@@ -142,11 +142,11 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
 /* The newest holder of a generator, or a former one. */
 struct live_holder {
     uint64_t hash;
-    uint64_t until_ms; /* it may use its ranges until then; 0: no holder */
-    uint64_t low_ms;   /* begin of the first range that it may use */
+    uint64_t until_ms; /* it may use its boxes until then; 0: no holder */
+    uint64_t low_ms;   /* begin of the first box that it may use */
 };
 
-/* Holders that were replaced are grouped by the time until which they may use their ranges, rounded up to a quarter of
+/* Holders that were replaced are grouped by the time until which they may use their boxes, rounded up to a quarter of
  * a lease. So a few rows are enough for any number of holders. The last 256 are kept one by one, because some of them
  * may report. If leases last a minute, a broker that restarts each second leaves 77 holders.
  */
@@ -165,7 +165,7 @@ struct watermark {
     uint64_t told_ms;
     uint64_t begin_ms;                 /* the time when the root started */
     uint64_t stepped_us;               /* sum of the steps of the root's clock since then */
-    uint64_t settled_ms;               /* no range of an earlier root is in use from then on */
+    uint64_t settled_ms;               /* no box of an earlier root is in use from then on */
     struct live_holder recent[RECENT]; /* in order of their replacement */
     size_t nrecent;
     struct watermark_row row[ROWS];
@@ -173,7 +173,7 @@ struct watermark {
     struct live_holder live[];
 };
 
-/* How long after its grant a range may be in use, at most. The time of use begins earlier, at the request. */
+/* How long after its grant a box may be in use, at most. The time of use begins earlier, at the request. */
 static uint64_t use_ms (uint64_t lease_ms)
 {
     return LEASE_AT_MOST_MS (LEASE_USE_MS (lease_ms));
@@ -239,8 +239,8 @@ static void replace (struct watermark *w, uint64_t at_ms, const struct live_hold
     w->nrecent = n;
 }
 
-/* The begin of the first range that a new holder may use, if a range from 'lo_ms' on is granted to it. The holder may
- * be a former one that uses its former ranges under the new lease, too. Holders in rows, and holders of an earlier
+/* The begin of the first box that a new holder may use, if a box from 'lo_ms' on is granted to it. The holder may
+ * be a former one that uses its former boxes under the new lease, too. Holders in rows, and holders of an earlier
  * root, are not known by name. So the result is the lowest begin of all holders that it may be.
  */
 static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h, uint64_t lo_ms)
@@ -301,7 +301,7 @@ static struct holders count_live (const struct watermark *w, uint64_t at_ms)
 #define NEWEST 4
 #define STEPS 20000 /* steps of a search; few are needed, because holders that report are among the last */
 
-/* Holders that may be left out because of the begin of their ranges, in order of their grants. Those in rows count as
+/* Holders that may be left out because of the begin of their boxes, in order of their grants. Those in rows count as
  * groups.
  */
 struct silent {
@@ -313,7 +313,7 @@ struct silent {
     unsigned steps;
 };
 
-/* A holder whose ranges begin at or below the current watermark cannot be left out. */
+/* A holder whose boxes begin at or below the current watermark cannot be left out. */
 static void add_silent (const struct watermark *w, struct silent *s, struct holders holders, uint64_t low_ms)
 {
     if (low_ms <= w->told_ms || holders.count == 0)
@@ -322,7 +322,7 @@ static void add_silent (const struct watermark *w, struct silent *s, struct hold
     s->group[s->count++].low_ms = low_ms;
 }
 
-/* Add the holders that got their first range last, NEWEST of them. The holders of all other generators must report. */
+/* Add the holders that got their first box last, NEWEST of them. The holders of all other generators must report. */
 static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent *s)
 {
     const struct live_holder *newest[NEWEST] = { NULL };
@@ -376,7 +376,7 @@ static bool make_up (struct silent *s, size_t i, struct holders lack, uint64_t *
 }
 
 /* Up to where the watermark may rise although some holders did not report; 0: it may not rise. A broker that crashes
- * again and again leaves holders that never report. Each was granted only ranges above all earlier ones, so the
+ * again and again leaves holders that never report. Each was granted only boxes above all earlier ones, so the
  * watermark may rise to the begin of these (rule SILENT_ABOVE_BEGIN).
  */
 static uint64_t bound_of_silent (const struct watermark *w, uint64_t at_ms, const struct holders *live,

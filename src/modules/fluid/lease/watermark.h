@@ -3,16 +3,16 @@
 
 /* watermark.h - the time below which no id will be made any longer in the whole instance
  *
- * A holder is an incarnation of a broker that was granted ranges of a generator. The position of a holder is a time
+ * A holder is an incarnation of a broker that was granted boxes of a generator. The position of a holder is a time
  * below which the holder makes no further id. Positions never decrease. Positions travel up the tree in reports. A
  * report contains the lowest position of a set of holders. The set is described by its size and the sum of its members'
  * hashes, so all reports have the same length. Two sets count as equal if both numbers agree.
  *
  * The root knows all holders. If the reports are of exactly all holders, their lowest position is the watermark. A
- * silent holder holds the watermark back until the holder can no longer use its ranges. That is a lease and a quarter
+ * silent holder delays the watermark until the holder can no longer use its boxes. That is a lease and a quarter
  * after the last grant (LEASE_USE_MS ()). If a holder never reported, the watermark still rises to the begin of that
- * holder's ranges. So a broker that crashes again and again does not stop the watermark, because each of its lives was
- * granted ranges above all earlier ones.
+ * holder's boxes. So a broker that crashes again and again does not stop the watermark, because each of its lives was
+ * granted boxes above all earlier ones.
  *
  * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
  */
@@ -78,24 +78,24 @@ struct watermark;
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms);
 
-/* watermark_given () reports that a range was granted. watermark_back () reports that an incarnation will never use its
+/* watermark_given () reports that a box was granted. watermark_back () reports that an incarnation will never use its
  * generator again. The watermark no longer waits for that incarnation, but it waits for those to whom the
  * incarnation granted parts.
  */
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct grant *grant);
 void watermark_back (struct watermark *w, uint64_t now_ms, const struct want *back);
 
-/* Report that the root's clock stepped forward by 'us', a time that did not pass. Holders may use their ranges for as
+/* Report that the root's clock stepped forward by 'us', a time that did not pass. Holders may use their boxes for as
  * long as without the step.
  */
 void watermark_stepped (struct watermark *w, uint64_t us);
 
 /* Raise the watermark as far as all reports allow, and return it. It never decreases, and is never above 'horizon_ms',
- * the durable horizon. No range that is granted afterwards may begin below it (grants_raise ()).
+ * the durable horizon. No box that is granted afterwards may begin below it (grants_raise ()).
  */
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all);
 
-/* Whether a granted range may still be in use. */
+/* Whether a granted box may still be in use. */
 bool watermark_any_holder (const struct watermark *w, uint64_t now_ms);
 
 /* Fill in the fields of '*record' that the next root needs, except the horizon. */

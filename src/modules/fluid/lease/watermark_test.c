@@ -429,7 +429,7 @@ static void ask (struct world *w, int life, bool lost)
 
     if (w->life[life].closed)
         return;
-    held_ask (&w->life[life], life_us (w), life_ms (w, life), BOX_WHOLE, 0, &want);
+    held_ask (&w->life[life], life_us (w), life_ms (w, life), BOX_WHOLE, 0, 0, &want);
     if (!answer (w, &want, &g))
         return;
     watermark_given (w->w, w->now, &g);

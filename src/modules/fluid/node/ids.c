@@ -31,7 +31,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
     if (t_ms < n->cursor_ms) /* 'gen' refuses such a time, but a lane that was not used since then does not */
         return 0;
     int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* rule NEVER_USE_GRANTED */
-    if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
+    if (got <= 0 && (got = lanes_reserve (&n->lanes, t_ms, want, first)) > 0)
         page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* 'gen' is done with this millisecond */
     if (got <= 0)
         return 0;
@@ -74,10 +74,10 @@ static uint32_t left_of (struct node *n, uint64_t ms)
     uint32_t used = begun ? last.sequence + 1 : 0, g = used / FLUID_GRANULE;
     uint64_t granules = g < FLUID_GRANULES ? node_granules (n, ms) >> g : 0;
 
-    if (lanes_own (&n->more, last.generator) && last.timestamp_ms == ms)
-        return lanes_left (&n->more, ms);
+    if (lanes_own (&n->lanes, last.generator) && last.timestamp_ms == ms)
+        return lanes_left (&n->lanes, ms);
     return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE - (granules & 1 ? used % FLUID_GRANULE : 0)
-           + lanes_left (&n->more, ms);
+           + lanes_left (&n->lanes, ms);
 }
 
 /* How many ids of the current millisecond a waiting request may get. If it is the only request of its requester, and
@@ -237,7 +237,7 @@ static bool is_for_above (struct node *n, uint64_t now_us)
     if (!node_forward_is_busy (n) && node_lease_is_short (n, now_us, 0))
         node_forward_waiting (n, now_us);
     if (node_forward_is_overdue (n, now_us))
-        node_forward_give_up (n, now_us); /* rule GIVE_UP_IN_TIME: make them here */
+        node_forward_give_up (n, now_us); /* make them here */
     return node_forward_is_busy (n);
 }
 

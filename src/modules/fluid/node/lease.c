@@ -19,10 +19,10 @@
 #define NSENT (sizeof (((struct node *)0)->asked.sent) / sizeof (((struct node *)0)->asked.sent[0]))
 #define PART_TAG (LEASE_RELAY_LAST_TAG + 1) /* of all requests for a part: an answer has the request's number */
 #define MUCH 128                            /* a larger part is granted for a quarter of a term */
-#define HERE_MS 4  /* a rank with a part makes what waits itself if that takes at most this long */
-#define BUSY_MS 16 /* a rank with a larger backlog, at its present rate, keeps all numbers */
+#define HERE_MS 4  /* a rank with a part forwards its waiting requests if it would take longer to make their ids */
+#define BUSY_MS 16 /* a rank that needs longer to make the ids that are waited for grants no further numbers */
 #define BUSY_RETRY_MS 1000
-#define MORE_RETRY_MS 20 /* a child asks again after this time, because this node asks its parent for more meanwhile */
+#define MORE_RETRY_MS 20 /* a child asks again after this time, because this rank asks its parent for more meanwhile */
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -106,17 +106,8 @@ const char *node_source_excuse (const struct node *n)
 
 /* --- how much is needed ---------------------------------------------------------------------------- */
 
-static uint32_t round_up (uint32_t n)
-{
-    uint32_t size = BOX_MIN_SIZE;
-
-    while (size < BOX_MAX_PART && size < n)
-        size *= 2;
-    return size < BOX_MAX_PART ? size : BOX_MAX_PART;
-}
-
-/* The size of the part to request now, 0: none. It is enough for this rank and for what its children want. It grows
- * immediately, and shrinks only if a quarter is enough.
+/* The size of the part to request now; 0: none. It is enough for this rank and for what its children want. It grows
+ * immediately. With children it shrinks only if a quarter is enough.
  */
 static uint32_t part_needed (struct node *n, uint64_t now_us)
 {
@@ -125,18 +116,30 @@ static uint32_t part_needed (struct node *n, uint64_t now_us)
 
     if (n->config.share == NODE_SHARE_AUTO)
         here = demand_size (&n->own, now_us) + demand_size (&n->passing, now_us);
-    uint32_t size = below > 0 ? round_up (here + below) : here < BOX_MAX_PART ? here : BOX_MAX_PART;
+    uint32_t size = below > 0 ? box_size_for (here + below) : here < BOX_MAX_PART ? here : BOX_MAX_PART;
 
     return n->held.count > 0 && below > 0 && size < had && size * 4 > had ? had : size;
+}
+
+/* Whether a larger size would help requests that lack numbers. If the parent has no more to grant, it does only as long
+ * as children hold more than that: the size decides what this rank keeps.
+ */
+static bool more_helps (const struct node *n, uint64_t now_us, const struct demand *d)
+{
+    const struct box held = { .granules = held_granules (&n->held) };
+    const struct grants_stock stock = { .whole = &held };
+    const struct want all = { .rank = n->config.rank, .size = BOX_MAX_PART };
+
+    return n->owner || d->size == 0 || n->held.size >= n->held.want.size
+           || (n->parts.count > 0 && 2 * d->size <= grants_share (&n->parts, now_us, &stock, &all));
 }
 
 void node_lease_note (struct node *n, uint64_t now_us, const struct node_request *req, uint32_t got)
 {
     struct demand *d = req->from_broker ? &n->passing : &n->own;
-    bool has_all = n->owner || d->size == 0 || n->held.size >= n->held.want.size; /* otherwise more would not help */
 
-    if (n->config.share == NODE_SHARE_AUTO)
-        demand_note (d, now_us, req->count, got < req->count && has_all);
+    if (n->config.share != NODE_SHARE_OFF) /* with a configured size, too: it decides what this rank keeps */
+        demand_note (d, now_us, req->count, got < req->count && more_helps (n, now_us, d));
 }
 
 void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids)
@@ -145,7 +148,7 @@ void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids)
     demand_note_from_above (&n->passing, now_us, ids);
 }
 
-/* What takes a few milliseconds is made here, even if forwarding were a little faster: otherwise the numbers of the
+/* Ids that take a few milliseconds are made here, even if the parent were a little faster. Otherwise the numbers of the
  * part would be unused meanwhile, and the parent would lack them.
  */
 bool node_lease_is_short (struct node *n, uint64_t now_us, uint64_t more)
@@ -201,7 +204,7 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
                    || held_may_join (&n->held, now_us, now_ms));
 
     if (own) {
-        held_ask (&n->held, now_us, now_ms, BOX_WHOLE, 0, &want);
+        held_ask (&n->held, now_us, now_ms, BOX_WHOLE, 0, 0, &want);
         want.ranks = n->config.lanes > 1 ? n->config.size : 0; /* rule LANE_SIZE: the root checks it */
     }
     uint32_t tag = lease_relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
@@ -252,7 +255,7 @@ static uint64_t part_due (const struct node *n, uint64_t now_us, uint64_t now_ms
     return held_due (&n->held, now_us, now_ms, size);
 }
 
-/* Ask for a part, or return it. It is not returned while requests wait, because they may have ids of it already. */
+/* Ask for a part, or return it. It is not returned while requests wait, because these may have got ids of it. */
 static void ask_part (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size)
 {
     struct held *h = &n->held;
@@ -266,10 +269,9 @@ static void ask_part (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t
             send_part (n, now_us, &want);
         return;
     }
-    if (kept != 0)
-        held_ask_less (h, now_us, now_ms, size, n->cursor_ms + 1, kept, &want);
-    else
-        held_ask (h, now_us, now_ms, size, end_ms (n), &want);
+    if (kept == 0)
+        kept = held_make_room (h, now_ms, size, grants_granules (&n->parts, now_ms));
+    held_ask (h, now_us, now_ms, size, kept != 0 ? n->cursor_ms + 1 : end_ms (n), kept, &want);
     send_part (n, now_us, &want);
 }
 
@@ -349,7 +351,7 @@ static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const stru
                                            .peer_bound_us = answer->bound_us });
 }
 
-/* Accept boxes. What is in use may have become longer or invalid, so it is looked up again. */
+/* Accept boxes. The box in use may have become longer or invalid, so it is looked up again. */
 static bool take (struct node *n, uint64_t now_us, const struct lease_answer *a)
 {
     node_look_anew (n);
@@ -438,11 +440,11 @@ static void relay (struct node *n, uint64_t now_us, void *cookie, const struct l
 
 /* --- requests of children: for a part, granted here --------------------------------------------------- */
 
-/* Sequence numbers that this rank must keep: what its clients need, and what forwards of children need if they lack
- * something. An owner keeps at least the configured number, and never grants everything, because it cannot forward to a
- * rank with more. A rank with a large backlog keeps all.
+/* Sequence numbers that this rank must keep: what its clients need, and what forwards of children need if numbers are
+ * lacking. An owner keeps at least the configured number, and never grants everything, because it has no parent with
+ * more numbers of its generator. A rank with a large backlog keeps all.
  */
-static uint32_t kept (struct node *n, uint64_t now_us, uint64_t now_ms)
+static uint32_t to_keep (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     uint32_t configured = n->config.share_keep > BOX_MIN_SIZE ? n->config.share_keep : BOX_MIN_SIZE;
     uint32_t least = n->owner ? configured : 0;
@@ -478,12 +480,12 @@ static struct grants_stock take_stock (struct node *n, uint64_t now_us, const st
     stock.whole = whole;
     stock.until_us = n->cur.until_us;
     stock.from_ms = node_page_next_ms (n, now_us, now_ms);
-    uint32_t keep = kept (n, now_us, now_ms), of_page = box_size (n->cur.box.granules & ~whole->granules);
+    uint32_t keep = to_keep (n, now_us, now_ms), of_page = box_size (n->cur.box.granules & ~whole->granules);
     stock.keep = keep == FLUID_PER_MS ? keep : (keep > of_page ? keep - of_page : 0) + excess (n);
     return stock;
 }
 
-/* Grant parts of what this rank holds. If a child wants more than it gets, this rank asks its parent for more, so the
+/* Grant parts of what this rank holds. If a child wants more than before, this rank asks its parent for more, so the
  * child asks again soon.
  */
 static void grant_parts (struct node *n, uint64_t now_us, const struct want *want, struct grant grant[GRANTS_EACH],
@@ -530,16 +532,19 @@ int node_lease_request (struct node *n, uint64_t now_us, void *cookie, const str
 
 /* --- time for other modules of the broker, to make ids of another kind ----------------------------------- */
 
+/* Time is granted like a whole generator of number 0, which has nothing to do with the generators of FLUIDs. */
+
 int node_grant_time (struct node *n, uint64_t now_us, const char *holder, struct time_grant *time)
 {
-    struct want want = { .rank = n->config.rank, .number = ++n->time_number, .size = BOX_WHOLE };
+    struct want want = { .number = ++n->time_number, .size = BOX_WHOLE };
     uint64_t now_ms, had_ms = grants_end (&n->time);
     struct grant grant[GRANTS_EACH];
 
     errno = n->owner ? EAGAIN : ENOTSUP;
     if (!n->owner || n->stopped || !n->epoch.known || !node_may_generate (n, now_us, &now_ms))
         return -1;
-    const struct grants_stock stock = { .whole = &n->cur.box, .until_us = n->cur.until_us };
+    const struct box whole = { 0, UINT64_MAX, n->cur.box.range };
+    const struct grants_stock stock = { .whole = &whole, .until_us = n->cur.until_us };
     strncat (want.incarnation, holder, sizeof (want.incarnation) - 1);
     if (grants_answer (&n->time, now_us, now_ms, &stock, &want, grant) == 0 || grant[0].box.range.hi_ms <= had_ms)
         return -1;
@@ -552,7 +557,7 @@ int node_grant_time (struct node *n, uint64_t now_us, const char *holder, struct
 
 void node_return_time (struct node *n, uint64_t now_us, const char *holder, uint64_t end_ms)
 {
-    struct want want = { .rank = n->config.rank, .number = ++n->time_number, .end_ms = max_u64 (end_ms, 1) };
+    struct want want = { .number = ++n->time_number, .end_ms = max_u64 (end_ms, 1) };
     const struct grants_stock none = { .whole = NULL };
     struct grant grant[GRANTS_EACH];
 
@@ -572,9 +577,9 @@ void node_lease_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     }
 }
 
-/* Return what is held. The caller has closed the generator (rule NEVER_USE_RETURNED). The returned part begins above
- * all ids, and above all that was granted on (rule END_ABOVE_GRANTED). Others use that until 'left_ms' has passed (rule
- * TELL_TIME_LEFT).
+/* Return what is held. The caller has closed the generator (rule NEVER_USE_RETURNED). What is returned begins above all
+ * ids that were made, and above all that was granted on (rule END_ABOVE_GRANTED). Holders of parts may use what is
+ * below for a time that the return states (rule TELL_TIME_LEFT).
  */
 void node_lease_stop (struct node *n, uint64_t now_us)
 {

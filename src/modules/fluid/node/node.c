@@ -4,8 +4,8 @@
 /* node.c - one rank of the id service
  *
  * The main rule is: forward if generation is impossible. node_may_generate () decides at each reservation whether it is
- * possible, by the time and the held range. ids.c handles requests for ids, lease.c handles leases; this file connects
- * them. Each entry point ends in node_tick (), which does everything that has become possible or due.
+ * possible, by the time and the boxes that are held. ids.c handles requests for ids, lease.c handles leases; this file
+ * connects them. Each entry point ends in node_tick (), which does everything that has become possible or due.
  *
  * doc/model/README.md lists the rules that make ids unique and that make sure that each request is served, and the
  * functions that keep them.
@@ -51,12 +51,12 @@ static void note_state (struct node *n, uint64_t now_us)
     if (state != n->state)
         node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->gen.generator, node_state_name (state));
     n->state = state;
-    if (n->cur.box.range.hi_ms > 0) { /* to notice the end of the range */
+    if (n->cur.box.range.hi_ms > 0) { /* to notice the end of the box */
         node_wake_ms (n, now_us, n->cur.box.range.hi_ms);
         node_wake (n, n->cur.until_us);
     }
     for (unsigned i = 0; state == NODE_FENCED && i < n->held.count; i++)
-        if (n->held.lease[i].box.range.lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the range */
+        if (n->held.lease[i].box.range.lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the box */
             node_wake_ms (n, now_us, n->held.lease[i].box.range.lo_ms);
 }
 
@@ -210,6 +210,10 @@ struct node *node_create (const struct node_config *config, const struct node_op
         return errset_null (EINVAL);
     if (!(n = calloc (1, sizeof (*n))))
         return NULL;
+    if (grants_init (&n->time, 1, 1) < 0) {
+        free (n);
+        return NULL;
+    }
     n->config = *config;
     n->ops = ops;
     n->arg = arg;
@@ -223,20 +227,19 @@ struct node *node_create (const struct node_config *config, const struct node_op
     if (n->owner) {
         page_gen_init (&n->gen, config->rank);
         if (config->lanes > 1)
-            lanes_init (&n->more, config->rank + config->size, config->size, config->lanes - 1);
+            lanes_init (&n->lanes, config->rank + config->size, config->size, config->lanes - 1);
     }
     n->root_lease_ms = config->lease_ms;
     held_init (&n->held, config->rank, config->incarnation, n->owner, 1);
     grants_init (&n->parts, 1, 0); /* cannot fail: a table of parts is allocated when it is needed */
-    grants_init (&n->time, 1, 0);
     node_lease_term (n);
     lease_relay_init (&n->relay, config->lease_ms, node_relay_reply_cb, n);
     n->reports.children.keep_us = node_report_keep_us (n);
     return n;
 }
 
-/* If the authority has taken over the table of leases, the node continues in the unused part of its last range. That
- * part may begin below the end of the time that was granted to modules. This is harmless, because such time is for ids
+/* If the authority has taken over the table of leases, the node continues in the unused part of its last box. That part
+ * may begin below the end of the time that was granted to modules. This is harmless, because such time is for ids
  * of another kind, and the next grant of time begins at that end.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
@@ -251,7 +254,7 @@ void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
     n->epoch.known = true;
     n->epoch.ms = status.epoch_ms;
     if (!authority_reopen (a, n->config.rank, n->cursor_ms + 1))
-        n->time.count = 0;
+        grants_reopen (&n->time, 0, 0);
     node_tick (n, now_us);
 }
 
@@ -291,9 +294,8 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
         status->bound_us = clock_bound (n->clock, now_us);
 }
 
-size_t node_granted_to (const struct node *n, uint64_t now_us, uint32_t *ranks)
+size_t node_granted_to (const struct node *n, uint64_t now_us, uint32_t ranks[GRANTS_MAX])
 {
-    static_assert (GRANTS_MAX <= NODE_GRANTS_MAX, "a rank may have granted more parts than the caller has room for");
     return grants_ranks (&n->parts, node_now_ms (n, now_us), ranks);
 }
 
@@ -307,7 +309,7 @@ struct node_stats *node_stats (struct node *n)
 /* 'last_id' and the clock keep the ids of this rank in order across a reload.
  */
 
-static const char magic[8] = "fluid/8";
+static const char magic[8] = "fluid/9";
 
 struct node_handover {
     char magic[8];
@@ -319,6 +321,7 @@ struct node_handover {
     uint64_t end_ms;    /* the node made no id at or above this time, but clients of a spoilt page may have made some */
     uint64_t spoilt_ms; /* below this time */
     uint64_t floor_ms;  /* of the parts */
+    uint64_t time_number; /* the table of time has no higher one, and takes only a higher one */
     size_t parts_size, time_size;
     /* followed by the tables of parts and of time, then by the owner's data */
 };
@@ -346,6 +349,7 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
                                  .end_ms = n->cursor_ms + 1,
                                  .spoilt_ms = n->spoilt.end_ms,
                                  .floor_ms = n->parts.floor_ms,
+                                 .time_number = n->time_number,
                                  .parts_size = parts_size,
                                  .time_size = time_size };
     memcpy (p->magic, magic, sizeof (magic));
@@ -371,11 +375,12 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     n->last_id = p->last_id;
     n->cursor_ms = p->end_ms - 1; /* handed over again if this node makes no id */
     page_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
-    lanes_advance (&n->more, fluid_split (p->last_id).timestamp_ms + 1);
+    lanes_advance (&n->lanes, fluid_split (p->last_id).timestamp_ms + 1);
     n->spoilt.end_ms = p->spoilt_ms;
     n->own_clock = p->clock;
     n->epoch.known = p->has_epoch;
     n->epoch.ms = p->epoch_ms;
+    n->time_number = p->time_number;
     const char *parts = (const char *)(p + 1), *time = parts + p->parts_size, *more = time + p->time_size;
 
     if (!grants_restore (&n->parts, p->floor_ms, parts, p->parts_size)
@@ -387,60 +392,18 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
 
 /* --- read access to a node's state for the simulators -------------------------------------------- */
 
-const struct node_config *node_config (const struct node *n)
+struct node_view node_view (const struct node *n)
 {
-    return &n->config;
-}
-
-enum node_state node_state (const struct node *n)
-{
-    return n->state;
-}
-
-bool node_is_stopped (const struct node *n)
-{
-    return n->stopped;
-}
-
-bool node_owns_generator (const struct node *n)
-{
-    return n->owner;
-}
-
-const struct held *node_held (const struct node *n)
-{
-    return &n->held;
-}
-
-const struct lanes *node_lanes (const struct node *n)
-{
-    return &n->more;
-}
-
-const struct grants *node_parts (const struct node *n)
-{
-    return &n->parts;
-}
-
-const struct clock *node_instance_clock (const struct node *n)
-{
-    return n->clock;
-}
-
-bool node_is_sure_of_time (const struct node *n)
-{
-    return n->clock->known && !n->doubt.now;
-}
-
-uint64_t node_newest_ms (const struct node *n)
-{
-    return n->cursor_ms;
-}
-
-void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX])
-{
-    const struct forward *f[NODE_FORWARDS_MAX] = { &n->up.all, &n->up.newcomers };
-
-    for (int i = 0; i < NODE_FORWARDS_MAX; i++)
-        tag[i] = f[i]->busy ? f[i]->tag : 0;
+    return (struct node_view){ .config = &n->config,
+                               .state = n->state,
+                               .stopped = n->stopped,
+                               .owner = n->owner,
+                               .held = &n->held,
+                               .lanes = &n->lanes,
+                               .parts = &n->parts,
+                               .clock = n->clock,
+                               .sure_of_time = n->clock->known && !n->doubt.now,
+                               .newest_ms = n->cursor_ms,
+                               .forward_tag = { n->up.all.busy ? n->up.all.tag : 0,
+                                                n->up.newcomers.busy ? n->up.newcomers.tag : 0 } };
 }

@@ -41,7 +41,7 @@ struct node;
 
 enum node_state {
     NODE_IDLE,    /* owns no generator and holds no part of one: forwards requests */
-    NODE_FENCED,  /* owns a generator, but no range contains now: forwards requests; at the root they wait */
+    NODE_FENCED,  /* owns a generator, but holds no box that contains now: forwards requests; at the root they wait */
     NODE_ACTIVE,  /* owns a generator and makes ids */
     NODE_SHARING, /* owns no generator, but holds a part of one: makes ids, and forwards requests that do not fit */
 };
@@ -97,7 +97,7 @@ struct node_config {
     uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for this long */
     uint32_t max_waiting;                   /* waiting requests; if more would wait, clients are refused */
     uint32_t share;      /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the least size that an idle rank requests */
-    uint32_t share_keep; /* sequence numbers of 1024 that an owner rank does not grant */
+    uint32_t share_keep; /* sequence numbers of 1024 that an owner rank does not grant; at least 16 are kept */
 };
 
 /* A request for ids. 'cookie' (not NULL) identifies the request in calls of ops. 'from_broker' marks a child broker's
@@ -212,7 +212,7 @@ struct page;
  */
 int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct page *terms, const char *instance);
 
-/* Write the current terms (range, time of use, offset) to the page. Call it after every other call. 'monotonic_us' is
+/* Write the current terms (end, time of use, offset) to the page. Call it after every other call. 'monotonic_us' is
  * CLOCK_MONOTONIC at the time 'now_us'. Returns whether the node still has a page.
  */
 bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us);
@@ -255,14 +255,12 @@ struct node_stats {
     uint64_t combined;      /* requests that were combined with an earlier one */
     uint64_t forwards_lost; /* combined requests that failed, or whose answers came late or were no longer needed */
     struct waiting_stats waiting;
-    uint64_t renewals;       /* ranges received */
+    uint64_t renewals;       /* answers with a box of the rank's generator */
     uint64_t lease_messages; /* lease requests sent to the parent */
     uint64_t parts_received;
     uint64_t parts_granted;
     uint64_t part_messages; /* requests and returns of parts sent to the parent */
 };
-
-#define NODE_GRANTS_MAX 256 /* holders of parts of a rank, at most */
 
 struct node_status {
     enum node_state state;
@@ -283,8 +281,9 @@ struct node_status {
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
-/* The ranks that hold a part of this node's box, at most NODE_GRANTS_MAX. Returns their number. */
-size_t node_granted_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
+
+/* The ranks that hold a part of this node's box. Returns their number. */
+size_t node_granted_to (const struct node *n, uint64_t now_us, uint32_t ranks[GRANTS_MAX]);
 
 struct node_stats *node_stats (struct node *n); /* the caller may set them to 0 */
 const char *node_state_name (enum node_state state);
@@ -305,36 +304,27 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
 
 /* --- read access to a node's state for the simulators -------------------------------------------- */
 
-/* No function here changes the node. Returned pointers are borrowed for the node's life and show its current state.
- */
-
 #define NODE_FORWARDS_MAX 2 /* under way at a time */
 
-const struct node_config *node_config (const struct node *n);
-enum node_state node_state (const struct node *n); /* as of the last node_tick () */
-bool node_is_stopped (const struct node *n);
+/* Pointers are borrowed for the node's life, and show its current state. */
+struct node_view {
+    const struct node_config *config;
+    enum node_state state; /* as of the last node_tick () */
+    bool stopped;
+    bool owner; /* has a generator */
+    const struct held *held;
+    const struct lanes *lanes;  /* its other generators */
+    const struct grants *parts; /* what it granted to children */
+    const struct clock *clock;  /* the instance's time here, which may be unknown */
+    bool sure_of_time;          /* the time is known, and no missed time is unresolved */
+    uint64_t newest_ms;         /* the newest timestamp that its own generator used or skipped; 0: none yet */
 
-/* node_held () is what the node holds; node_lanes () are its other generators, if it owns one; node_parts () is what it
- * granted to children.
- */
-bool node_owns_generator (const struct node *n);
-const struct held *node_held (const struct node *n);
-const struct lanes *node_lanes (const struct node *n);
+    /* The tags of the combined requests that are under way to the parent: the first is for all requests, the second for
+     * newcomers. 0: not under way.
+     */
+    uint32_t forward_tag[NODE_FORWARDS_MAX];
+};
 
-const struct grants *node_parts (const struct node *n);
-
-/* node_instance_clock () is the instance's time here, which may be unknown. node_is_sure_of_time () returns whether the
- * time is known, and no missed time is unresolved.
- */
-const struct clock *node_instance_clock (const struct node *n);
-bool node_is_sure_of_time (const struct node *n);
-
-/* The newest timestamp that the node's own generator used or skipped; 0: none yet. */
-uint64_t node_newest_ms (const struct node *n);
-
-/* The tags of the combined requests that are under way to the parent: the first is for all requests, the second for
- * newcomers. 0: not under way.
- */
-void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX]);
+struct node_view node_view (const struct node *n);
 
 #endif

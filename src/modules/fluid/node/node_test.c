@@ -1140,6 +1140,30 @@ static void test_reload_ahead (void)
     destroy (&w, T0 + 33 * SECOND);
 }
 
+/* A module that was not loaded again asks the next load for time, and returns some. */
+static void test_reload_time (void)
+{
+    struct world w;
+    struct lease_record last;
+    struct time_grant before, after;
+    size_t size;
+
+    create_root (&w);
+    for (uint64_t s = 1; s <= 5; s++)
+        node_grant_time (w.n, T0 + s * SECOND, UUID, &before);
+    void *past = leave (&w, T0 + 6 * SECOND, &last, &size);
+    create (&w, 0);
+    start_root_after (&w, T0 + 6 * SECOND, (int64_t)(116 * SECOND), &last, past, size);
+    free (past);
+    stored (&w, T0 + 6 * SECOND, w.record.horizon_ms);
+    ok (node_grant_time (w.n, T0 + 7 * SECOND, UUID, &after) == 0 && after.lo_ms == before.hi_ms,
+        "a reloaded node grants time to a module that was granted time before");
+    node_return_time (w.n, T0 + 7 * SECOND, UUID, after.lo_ms + 500);
+    ok (node_grant_time (w.n, T0 + 8 * SECOND, CHILD, &before) == 0 && before.lo_ms == after.lo_ms + 500,
+        "a reloaded node takes back time");
+    destroy (&w, T0 + 8 * SECOND);
+}
+
 static void test_restart (void)
 {
     struct world w;
@@ -1609,6 +1633,7 @@ int main (void)
     test_reload_in_debt ();
     test_reload_twice ();
     test_reload_ahead ();
+    test_reload_time ();
     test_restart ();
     test_stop ();
     test_time ();

@@ -62,7 +62,7 @@ void node_make_nothing (struct node *n)
 {
     node_look_anew (n);
     page_gen_set_range (&n->gen, 0, 0);
-    lanes_set_range (&n->more, 0, 0);
+    lanes_set_range (&n->lanes, 0, 0);
 }
 
 /* Use another box. Its ids begin above all ids that were answered here, from any source. */
@@ -78,7 +78,7 @@ static void use (struct node *n, const struct lease *lease)
     }
     n->cur = *lease;
     page_gen_set_range (&n->gen, b->range.lo_ms, b->range.hi_ms);
-    lanes_set_range (&n->more, b->range.lo_ms, b->range.hi_ms); /* only an owner rank has lanes */
+    lanes_set_range (&n->lanes, b->range.lo_ms, b->range.hi_ms); /* only an owner rank has lanes */
 }
 
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
@@ -107,7 +107,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 
 uint32_t node_per_ms (const struct node *n)
 {
-    return FLUID_PER_MS + lanes_per_ms (&n->more);
+    return FLUID_PER_MS + lanes_per_ms (&n->lanes);
 }
 
 uint64_t node_granules (struct node *n, uint64_t ms)
@@ -165,7 +165,7 @@ void node_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
     n->last_id = max_u64 (n->last_id, last); /* answers may arrive out of order */
     page_gen_follow (&n->gen, last);
-    lanes_follow (&n->more, last);
+    lanes_follow (&n->lanes, last);
     n->cursor_ms = max_u64 (n->cursor_ms, fluid_split (last).timestamp_ms);
     node_step_to (n, now_us, last);
 }
@@ -175,7 +175,7 @@ void node_close_past (struct node *n, uint64_t now_us)
     uint64_t ms = node_now_ms (n, now_us);
 
     page_gen_advance (&n->gen, ms);
-    lanes_advance (&n->more, ms);
+    lanes_advance (&n->lanes, ms);
     n->cursor_ms = max_u64 (n->cursor_ms, ms);
 }
 

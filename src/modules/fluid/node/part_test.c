@@ -223,11 +223,12 @@ static void test_moved (void)
     ask (&down, 13, 1, 0, false);
     ok (down.req[1].answers == 2 && fluid_split (down.req[1].last).generator == 1 && down.forwards == 0,
         "a rank that moved makes ids of its part of the former parent");
-    ok (pass (&other, &down, 14) && node_held (down.n)->count == 2 && node_held (down.n)->lease[1].box.generator == 0,
+    ok (pass (&other, &down, 14) && node_view (down.n).held->count == 2
+            && node_view (down.n).held->lease[1].box.generator == 0,
         "a rank that moved holds a part of each parent");
     node_tick (down.n, AT (2100));
-    ok (down.part_ups == 3 && pass (&other, &down, 2100) && node_held (down.n)->count == 2
-            && node_held (down.n)->lease[1].box.range.hi_ms == 2100 + TERM,
+    ok (down.part_ups == 3 && pass (&other, &down, 2100) && node_view (down.n).held->count == 2
+            && node_view (down.n).held->lease[1].box.range.hi_ms == 2100 + TERM,
         "a rank that moved renews its newest part");
     ask (&down, 2101, 1, 0, false);
     ok (down.req[1].answers == 3 && fluid_split (down.req[1].last).generator == 0 && !down.disorder
@@ -235,7 +236,7 @@ static void test_moved (void)
         "a rank that moved makes ids of its newest part, above all ids before");
     destroy (&down, 2102);
     ok (down.part.size == 0 && down.part.end_ms == 2102 && !pass (&other, &down, 2102)
-            && grants_end (node_parts (other.n)) == 2102,
+            && grants_end (node_view (other.n).parts) == 2102,
         "a rank that moved returns its part to the new parent when it stops");
     destroy (&up, 2103);
     destroy (&other, 2103);
@@ -262,15 +263,16 @@ static void test_answers (void)
     ok (state_of (&down, 3001) == NODE_SHARING && node_stats (down.n)->parts_received == 1,
         "a rank uses the part in the answer to a repeated request");
     node_lease_answered (down.n, AT (3002), down.part_tag, &up.answer);
-    ok (node_held (down.n)->count == 1 && node_stats (down.n)->parts_received == 1, "a second answer is ignored");
+    ok (node_view (down.n).held->count == 1 && node_stats (down.n)->parts_received == 1, "a second answer is ignored");
     node_tick (down.n, AT (3001 + TERM / 8));
     ok (down.part.number == first.number + 1 && down.part.end_ms == granted.box.range.hi_ms,
         "an eighth of a term after a part was granted, its renewal is requested");
     node_lease_answered (down.n, AT (3002 + TERM / 8), down.part_tag, &up.answer);
-    ok (node_held (down.n)->lease[0].box.range.hi_ms == granted.box.range.hi_ms,
+    ok (node_view (down.n).held->lease[0].box.range.hi_ms == granted.box.range.hi_ms,
         "an answer to an earlier request is ignored");
     ok (pass (&up, &down, 3003 + TERM / 8) && up.grant[0].box.range.lo_ms == granted.box.range.lo_ms
-            && node_held (down.n)->count == 1 && node_held (down.n)->lease[0].box.range.hi_ms == 3003 + TERM / 8 + TERM,
+            && node_view (down.n).held->count == 1
+            && node_view (down.n).held->lease[0].box.range.hi_ms == 3003 + TERM / 8 + TERM,
         "the answer to a renewal has the whole row of what was granted");
     ok (ask_part (&up, 3004 + TERM / 8, &first) == 0 && up.answer.ngrant == 0,
         "a request with a number below that of an earlier one gets nothing");
@@ -340,10 +342,10 @@ static void test_need (void)
         node_tick (down.n, AT (ms));
     ok (down.part.size == 0 && state_of (&down, ms) == NODE_IDLE && ms - silent_ms <= 5100,
         "a rank whose requests cease returns its part within five seconds (%d ms)", (int)(ms - silent_ms));
-    ok (grants_count (node_parts (up.n), ms, &per_ms) == 1 && per_ms > 0,
+    ok (grants_count (node_view (up.n).parts, ms, &per_ms) == 1 && per_ms > 0,
         "until the parent receives the return, it does not use the numbers of the part");
     pass (&up, &down, ms);
-    ok (grants_count (node_parts (up.n), ms + 1, &per_ms) == 0 && per_ms == 0,
+    ok (grants_count (node_view (up.n).parts, ms + 1, &per_ms) == 0 && per_ms == 0,
         "when the parent has received the return, it uses the numbers of the part");
     forwards = down.forwards;
     ask (&down, ms + 10, 1, 0, false);
@@ -370,7 +372,7 @@ static void test_seldom (void)
 /* How many sequence numbers the rank holds, by the boxes that last longest. */
 static uint32_t size_of (const struct world *s)
 {
-    return box_size (held_granules (node_held (s->n)));
+    return box_size (held_granules (node_view (s->n).held));
 }
 
 /* Clients and children together need more than a part can have. */
@@ -423,7 +425,7 @@ static void test_grant_on (void)
     create (&low, 5, 16);
     set_clock (&low, AT (10));
     pass (&up, &mid, 10);
-    ok (pass (&mid, &low, 11) && node_held (low.n)->lease[0].box.generator == 1 && size_of (&low) == 16,
+    ok (pass (&mid, &low, 11) && node_view (low.n).held->lease[0].box.generator == 1 && size_of (&low) == 16,
         "a rank grants a part of its part to its child");
     node_tick (mid.n, AT (111));
     ok (mid.part_ups == 2 && mid.part.size == 32 && mid.part.end_ms == 10 + TERM && pass (&up, &mid, 111)
@@ -475,7 +477,7 @@ static void test_further (void)
         "both use all that they have");
     destroy (&low, 700);
     ok (low.part.size == 0 && low.part.end_ms == 303 && !pass (&mid, &low, 700)
-            && grants_end (node_parts (mid.n)) <= 303,
+            && grants_end (node_view (mid.n).parts) <= 303,
         "both boxes of the child are returned");
     destroy (&mid, 700);
     destroy (&up, 700);
@@ -551,7 +553,7 @@ static void test_less (void)
     pass (&mid, &gone, 12);
     pass (&mid, &low, 12);
     node_tick (low.n, AT (13));
-    uint64_t granules = held_granules (node_held (low.n));
+    uint64_t granules = held_granules (node_view (low.n).held);
     destroy (&gone, 100);
     pass (&mid, &gone, 100);
     ok (size_of (&low) == 32 && granules == 0xc, "the second child of a rank has other numbers than the lowest");
@@ -566,9 +568,10 @@ static void test_less (void)
     pass (&up, &third, 400);
     up.n->config.share_keep = 1024 - 3 * 48; /* each of three children should have 48 */
     pass_often (&up, &mid, 2500, 4500);
-    ok (mid.n->held.share == 48 && size_of (&mid) == 48 && (held_granules (node_held (mid.n)) & granules) == granules,
+    ok (mid.n->held.share == 48 && size_of (&mid) == 48
+            && (held_granules (node_view (mid.n).held) & granules) == granules,
         "a rank that should have less keeps what it granted: %llx of %llx", (unsigned long long)granules,
-        (unsigned long long)held_granules (node_held (mid.n)));
+        (unsigned long long)held_granules (node_view (mid.n).held));
     ask (&low, 4600, 32, 0, false);
     ask (&mid, 4600, 16, 0, false);
     ok (low.req[1].ids == 32 && mid.req[1].ids == 16 && low.forwards == 0 && mid.forwards == 0
@@ -676,9 +679,9 @@ static void test_reload (void)
     void *past = node_leave (up.n, "more", 5, &size);
     create (&next, 1, NODE_SHARE_AUTO);
     const char *left = node_remember (next.n, past, size, &more);
-    ok (left && strcmp (left, "more") == 0 && more == 5 && node_parts (next.n)->count == 1
-            && grants_end (node_parts (next.n)) == grants_end (node_parts (up.n))
-            && grants_end (node_parts (next.n)) == 10 + TERM,
+    ok (left && strcmp (left, "more") == 0 && more == 5 && node_view (next.n).parts->count == 1
+            && grants_end (node_view (next.n).parts) == grants_end (node_view (up.n).parts)
+            && grants_end (node_view (next.n).parts) == 10 + TERM,
         "the handover of a node contains the parts that it granted");
     node_destroy (up.n);
     free (past);
@@ -1023,7 +1026,7 @@ static void tree_fini (struct tree *t)
     struct mail *m;
 
     for (size_t i = t->nnodes; i-- > 0;) {
-        if (!node_is_stopped (t->node[i].n))
+        if (!node_view (t->node[i].n).stopped)
             node_stop (t->node[i].n, t->now_us);
         node_destroy (t->node[i].n);
     }
@@ -1043,7 +1046,7 @@ static bool is_sound (const struct tree *t)
 
 static uint32_t part_of (const struct tree *t, size_t node)
 {
-    const struct held *h = node_held (t->node[node].n);
+    const struct held *h = node_view (t->node[node].n).held;
     struct lease lease;
 
     return held_find (h, t->now_us, (t->now_us - T0) / MS, &lease) ? box_size (lease.box.granules) : 0;
@@ -1076,7 +1079,7 @@ static void test_loop (void)
             (int)((t.client[0].answers - answers) / 2));
         tree_run (&t, 10000);
         ok (part_of (&t, 1) == 0 && part_of (&t, 2) == 0 && part_of (&t, 3) == 0
-                && grants_end (node_parts (t.node[0].n)) <= 10000 && is_sound (&t),
+                && grants_end (node_view (t.node[0].n).parts) <= 10000 && is_sound (&t),
             "six seconds after the last request all parts of the chain are returned; no id was made twice, all in order");
         tree_fini (&t);
     }
@@ -1173,6 +1176,109 @@ static void test_siblings (void)
     tree_fini (&t);
 }
 
+/* A rank wants much, and others that want little leave one after another: it gets a small box each time. */
+static void test_leavers (void)
+{
+    struct tree t;
+
+    tree_init (&t, 50);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 0, 496);
+    for (size_t i = 2; i < 14; i++)
+        tree_add (&t, 0, 32);
+    for (size_t i = 0; i < 2; i++)
+        tree_client_add (&t, i, 1, 1000, 19000);
+    tree_run (&t, 4000);
+    ok (part_of (&t, 1) == 128 && all_hold (&t, 2, 13, 32), "twelve ranks leave 128 numbers to one that wants 496");
+    for (size_t i = 2; i < 14; i++) {
+        node_stop (t.node[i].n, t.now_us);
+        tree_run (&t, 3000 + i * 1000);
+    }
+    tree_run (&t, 18000);
+    ok (part_of (&t, 1) > 496 * 7 / 8,
+        "when all have left, it has nearly all that it wants, although it holds eight boxes: %u", part_of (&t, 1));
+    uint64_t messages = part_messages (&t);
+    tree_run (&t, 19000);
+    ok (part_messages (&t) - messages <= 3 && is_sound (&t), "it asks no more often than others");
+    tree_fini (&t);
+}
+
+/* A second rank wants much again and again, for half a second. */
+static void test_comers (void)
+{
+    struct tree t;
+
+    tree_init (&t, 50);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 0, 496);
+    for (size_t i = 2; i < 14; i++) {
+        tree_add (&t, 0, 128);
+        tree_run (&t, i * 1000 - 300);
+        node_stop (t.node[i].n, t.now_us);
+        tree_run (&t, i * 1000);
+    }
+    tree_run (&t, 15000);
+    ok (part_of (&t, 1) == 496, "a rank that has returned numbers for others many times gets them back: %u",
+        part_of (&t, 1));
+    tree_fini (&t);
+}
+
+/* A rank has clients, and below it a rank that wants all. Their parent has less than they want. */
+static void test_own_clients (void)
+{
+    static const uint32_t shares[] = { NODE_SHARE_AUTO, 64 };
+    struct tree t;
+
+    for (size_t i = 0; i < 2; i++) {
+        tree_init (&t, 100);
+        tree_add (&t, 0, shares[i]);
+        tree_add (&t, 0, shares[i]);
+        tree_add (&t, 1, BOX_MAX_PART);
+        tree_client_add (&t, 1, 1, 1000, 5000);
+        tree_client_add (&t, 2, 1, 1000, 5000);
+        tree_run (&t, 3000);
+        uint64_t own = t.client[0].answers, below = t.client[1].answers;
+        tree_run (&t, 5000);
+        own = t.client[0].answers - own;
+        below = t.client[1].answers - below;
+        ok (own >= 2 * 49000 && below >= 2 * 49000 && is_sound (&t),
+            "share %u: a rank keeps what its clients need of what is too little, and its child has enough (%d, %d ids)",
+            (unsigned)shares[i], (int)own, (int)below);
+        tree_fini (&t);
+    }
+}
+
+/* Two ranks below one that loses its parent, and is connected again. */
+static void test_cut_off (void)
+{
+    struct tree t;
+
+    tree_init (&t, 100);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 0, 16);
+    for (size_t i = 2; i <= 3; i++) {
+        tree_add (&t, 1, 128);
+        tree_client_add (&t, i, 1, 1000, 19000);
+    }
+    tree_run (&t, 3000);
+    uint64_t messages = part_messages (&t), answers = all_answers (&t);
+    node_parent (t.node[1].n, t.now_us, false);
+    tree_run (&t, 5000); /* its part, of more than 128 numbers, lasts for a quarter of a term */
+    answers = all_answers (&t) - answers;
+    ok (all_hold (&t, 2, 3, 128) && answers >= 2 * 2000 * 50 - 2,
+        "below a rank that is cut off, ranks make ids until its part is over");
+    tree_run (&t, 13000);
+    ok (part_messages (&t) - messages <= 2 * 15,
+        "ranks whose granter has nothing later to grant ask seldom (%d messages in ten seconds)",
+        (int)(part_messages (&t) - messages));
+    node_parent (t.node[1].n, t.now_us, true);
+    tree_run (&t, 18000);
+    ok (all_hold (&t, 2, 3, 128), "when it is connected again, they get parts again");
+    t.failed = 0; /* requests of eight seconds without parts */
+    ok (is_sound (&t), "and no id is made twice or out of order");
+    tree_fini (&t);
+}
+
 int main (void)
 {
     test_part ();
@@ -1195,5 +1301,9 @@ int main (void)
     test_loop ();
     test_ten ();
     test_siblings ();
+    test_own_clients ();
+    test_leavers ();
+    test_comers ();
+    test_cut_off ();
     return done_testing ();
 }

@@ -107,7 +107,7 @@ struct node {
     uint64_t deadline_us;
     enum node_state state; /* as of the last node_tick () */
     struct node_stats stats;
-    uint64_t renewed_us; /* when the last range was received; 0: never */
+    uint64_t renewed_us; /* when the last box of the rank's generator was received; 0: never */
 
     /* --- time --- */
     struct clock *clock;    /* 'own_clock', or at rank 0 the authority's */
@@ -121,7 +121,7 @@ struct node {
     uint64_t page_limit_us; /* the latest time that clients' clocks can have shown under earlier offsets */
     uint64_t page_now_us;   /* the latest reading of CLOCK_BOOTTIME that was made for the page */
     struct spoilt spoilt;
-    struct lanes more;         /* the other generators of this rank; used when 'gen' has no id left */
+    struct lanes lanes;        /* the other generators of this rank; used when 'gen' has no id left */
     struct lease cur;          /* the box that 'gen' uses; empty range: none */
     struct free_granules free; /* the part of 'cur' that is not granted */
     uint64_t cursor_ms;        /* newest timestamp that 'gen' used */
@@ -155,8 +155,8 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms); /* the sa
 
 void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
-/* Return whether ids may be made now, and set '*now_ms' to the current millisecond. True only if a held range (or, on a
- * rank without a generator, the part) contains now. Must be called at each reservation, after the clock was read.
+/* Return whether ids may be made now, and set '*now_ms' to the current millisecond. True only if a box that is held
+ * contains now, and its use is not over. Must be called at each reservation, after the clock was read.
  */
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
 
@@ -207,18 +207,20 @@ void node_lease_work (struct node *n, uint64_t now_us);
 void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
 void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
 
-/* Note the need for the ids of a request, 'got' of which were made immediately. An owner's need decides what it keeps.
+/* Note that the ids of a request are needed, and that 'got' of them were made immediately. What an owner needs decides
+ * what it keeps.
  */
 void node_lease_note (struct node *n, uint64_t now_us, const struct node_request *req, uint32_t got);
 void node_lease_note_from_above (struct node *n, uint64_t now_us, uint32_t ids); /* note ids that the parent made */
 
-/* Return whether the waiting requests plus 'more' ids need more than a part has in a few milliseconds, and the parent
- * is connected. Then they are forwarded.
+/* Return whether the waiting requests plus 'more' ids need more than a part has in a few milliseconds. Then they are
+ * forwarded. Returns false if no parent is connected.
  */
 bool node_lease_is_short (struct node *n, uint64_t now_us, uint64_t more);
 
-/* node_lease_term (): the root's lease has changed, and with it the term of parts. node_lease_lost_time ():
- * CLOCK_BOOTTIME missed 'off_us', or went too far (below 0), so that clocks of holders may be slower.
+/* node_lease_term (): the length of the root's leases has changed, and with it the term of parts. node_lease_lost_time
+ * (): CLOCK_BOOTTIME missed 'off_us', so what is held is older. If 'off_us' is below 0, the clock went too far, so
+ * holders may use what was granted to them for that much longer.
  */
 void node_lease_term (struct node *n);
 void node_lease_lost_time (struct node *n, uint64_t now_us, int64_t off_us);

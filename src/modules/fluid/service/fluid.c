@@ -128,7 +128,7 @@ static const struct idt_handler_spec handlers[] = {
 
 struct service_handover {
     size_t size; /* size of this struct, because the next load may be another version */
-    struct clock_check witness;
+    struct clock_check clock_check;
     /* followed by the data of service_leave_root () */
 };
 
@@ -140,7 +140,7 @@ static struct service_handover *leave_own (const struct service *sv, size_t *siz
 
     *size = 0;
     if (p) {
-        *p = (struct service_handover){ .size = sizeof (*p), .witness = sv->witness };
+        *p = (struct service_handover){ .size = sizeof (*p), .clock_check = sv->clock_check };
         if (root_size > 0)
             memcpy (p + 1, root, root_size);
         *size = sizeof (*p) + root_size;
@@ -183,7 +183,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     page_door_destroy (sv->page);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
-    rate_limit_destroy (sv->ration);
+    rate_limit_destroy (sv->rate_limit);
     jv_reader_fini (&sv->reader);
     quota_fini (&sv->traces.quota);
     free (sv);
@@ -201,7 +201,7 @@ static int start_node (struct service *sv, idt_error_t *errp)
         return errprintf (errp, "cannot start the node: %s", strerror (errno));
     own = node_remember (sv->node, past, size, &own_size);
     if (own && own_size >= sizeof (*own) && own->size == sizeof (*own)) {
-        sv->witness = own->witness;
+        sv->clock_check = own->clock_check;
         root = own + 1;
         root_size = own_size - sizeof (*own);
     }
@@ -218,8 +218,9 @@ static int start (struct service *sv, idt_error_t *errp)
     if (fluid_options_read (sv->h, &sv->options, errp) < 0)
         return -1;
     service_watermark_start (sv);
-    if (!(sv->ration = rate_limit_configure (sv->h, errp)) || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
-        || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0 || page_door_open (sv, &sv->page, errp) < 0)
+    if (!(sv->rate_limit = rate_limit_configure (sv->h, errp)) || start_timer (sv, errp) < 0
+        || start_node (sv, errp) < 0 || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0
+        || page_door_open (sv, &sv->page, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;

@@ -10,8 +10,8 @@
  *   fluid.max-waiting      how many requests of clients may wait            8192
  *   fluid.forward-timeout  a request that no rank can serve fails after this time  5s
  *   fluid.share            ranks without a generator hold a part of their parent's: auto (by need); 16, 32 ... 1008
- *                          (always, so many sequence numbers); or off       auto
- *   fluid.share-keep       sequence numbers of 1024 that an owner rank does not grant     128
+ *                          (always, at least so many sequence numbers); or off       auto
+ *   fluid.share-keep       sequence numbers of 1024 that an owner rank keeps at least     128
  *   fluid.attach           users who may get the page by which processes make ids (page.h): owner; all (who
  *                          may connect to the broker); or off               owner
  *   fluid.epoch            date that the time of ids counts from            the first start of the instance

@@ -593,6 +593,8 @@ static void test_between_brokers (void)
     static const char *const topics[] = { "fluid.lease", "fluid.position", "fluid.cancel", "fluid.time" };
     static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL,
                                       IDT_ROLE_NONE };
+    static const char *const ends[] = { "{\"end_ms\":-1}", "{\"end_ms\":-9223372036854775808}", "{\"end_ms\":\"5\"}",
+                                        "[]" };
     char text[256];
     struct tree t;
 
@@ -611,6 +613,10 @@ static void test_between_brokers (void)
     ask_json (&t, 0, "fluid.time", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"),
         "a module of another broker cannot send such a request: %s", text);
+    for (size_t i = 0; i < sizeof (ends) / sizeof (ends[0]); i++) {
+        ask_json (&t, 0, "fluid.time", ends[i], IDT_ROLE_OWNER | IDT_ROLE_BROKER | IDT_ROLE_LOCAL);
+        ok (error_of (&t, text, sizeof (text)) == EPROTO, "a module cannot return time with %s: %s", ends[i], text);
+    }
     wait_until (state_is (&t, 0, "active", 0)); /* until the first horizon is stored */
     ok (t.rank[0].logged == 0, "refused requests change nothing, and are not logged");
     tree_fini (&t);

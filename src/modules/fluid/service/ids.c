@@ -50,7 +50,7 @@ static void ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid
                                       .others = user != 0 };
 
     if (!node_block (sv->node, now_us, &req))
-        rate_limit_give (sv->ration, idt_msg_cred (msg), count, now_us);
+        rate_limit_give (sv->rate_limit, idt_msg_cred (msg), count, now_us);
     service_set_timer (sv);
 }
 
@@ -61,12 +61,12 @@ void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, flui
     int traced = 0;
     idt_error_t err;
 
-    if (rate_limit_take (sv->ration, idt_msg_cred (msg), count, now_us, &err) < 0) {
+    if (rate_limit_take (sv->rate_limit, idt_msg_cred (msg), count, now_us, &err) < 0) {
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }
     if (wish && (traced = service_trace_begin (sv, msg, wish, now_us, &err)) < 0) {
-        rate_limit_give (sv->ration, idt_msg_cred (msg), count, now_us);
+        rate_limit_give (sv->rate_limit, idt_msg_cred (msg), count, now_us);
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }

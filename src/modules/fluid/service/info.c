@@ -53,7 +53,7 @@ static json_t *make_part (const struct box *b)
  */
 static json_t *make_granted (const struct service *sv, uint64_t now_us, const struct node_status *s)
 {
-    uint32_t ranks[NODE_GRANTS_MAX];
+    uint32_t ranks[GRANTS_MAX];
     size_t n = node_granted_to (sv->node, now_us, ranks);
     char *text = ranges_format (ranks, n);
     json_t *o = json_pack ("{s:I s:I s:s*}", "parts", (json_int_t)s->grants, "per_ms", (json_int_t)s->granted_per_ms,

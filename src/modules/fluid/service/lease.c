@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease.c - fluid.lease: requests of children, and the node's requests to the parent; fluid.time: requests of
- * modules */
+/* lease.c - fluid.lease: requests of children, and the node's requests to the parent; fluid.time: of modules */
 #include <errno.h>
 #include <stdlib.h>
 #include <syslog.h>
@@ -16,8 +15,8 @@
 
 /* --- from children --------------------------------------------------------------------------------------- */
 
-/* Check that a child requests and returns only boxes of its own rank and of its descendants. So it cannot change what
- * others hold. A request may combine requests of the child's own children.
+/* Check that a child asks only for its own rank and for its descendants, whose requests it may have combined with its
+ * own. So it cannot change what others hold.
  */
 static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
 {
@@ -28,7 +27,7 @@ static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_reque
     return 0;
 }
 
-/* The node answers with service_lease_reply_cb (), now or later, and takes a reference to the message for that. */
+/* The node answers with service_lease_reply_cb (), now or later. That function drops the reference to the message. */
 static void ask_node (struct service *sv, const idt_msg_t *msg, const struct lease_request *req)
 {
     if (node_lease_request (sv->node, service_now_us (sv), (void *)idt_msg_ref (msg), req) == 0)
@@ -99,7 +98,7 @@ int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *re
     struct service *sv = arg;
     json_t *o = wire_pack_lease_request (req);
 
-    if (tag == 0) { /* fire and forget: the message may be lost */
+    if (tag == 0) { /* no answer is needed, and the message may be lost */
         idt_future_destroy (idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE, "o", o));
         return 0;
     }
@@ -144,6 +143,8 @@ void service_time_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         module_respond_error (sv->h, msg, EPROTO, "the request has no route, so its sender is unknown");
     else if (idt_msg_unpack (msg, &o, &err, "{s?I}", "end_ms", &end_ms) < 0)
         module_respond_error (sv->h, msg, EPROTO, err.text);
+    else if (end_ms < 0 && json_object_get (o, "end_ms"))
+        module_respond_error (sv->h, msg, EPROTO, "end_ms must not be negative");
     else if (end_ms >= 0) {
         node_return_time (sv->node, service_now_us (sv), idt_msg_route_oldest (msg), (uint64_t)end_ms);
         module_respond_object (sv->h, msg, json_object ());

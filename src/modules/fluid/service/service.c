@@ -45,7 +45,7 @@ uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us)
     for (int i = 0; i < MAX_READINGS && !together; i++)
         together = read_together (sv, &now);
     *sure_us = 0;
-    *off_us = together ? clock_check_look (&sv->witness, &now, sure_us) : 0;
+    *off_us = together ? clock_check_look (&sv->clock_check, &now, sure_us) : 0;
     return now.boot_us;
 }
 

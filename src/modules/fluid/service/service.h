@@ -102,13 +102,13 @@ struct service {
     struct fluid_options options;
     struct node *node;
     struct upcalls ups;
-    struct rate_limit *ration; /* for the ids of guests */
+    struct rate_limit *rate_limit; /* for the ids of guests */
     struct jv_reader reader;
     bool running; /* the start succeeded */
     struct traces traces;
 
     /* the timer: fluid.c, service.c */
-    struct clock_check witness;
+    struct clock_check clock_check;
     bool has_ticks;         /* the processor's counter has a constant rate and never stops */
     struct page_door *page; /* NULL: this rank offers no page */
     uint64_t armed_us;      /* the timer's time; SERVICE_NEVER: not armed */

@@ -392,15 +392,15 @@ json_t *wire_pack_report (const struct report *r)
 
 int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
 {
-    const char *from, *sum, *low, *borrowed = "0";
+    const char *from, *sum, *low, *part_low = "0";
     json_int_t rank, count;
     struct report r;
 
     if (json_unpack ((json_t *)o, "{s:I s:s s:[I,s !] s:s s?s}", "rank", &rank, "from", &from, "holders", &count, &sum,
-                     "low_ms", &low, "part_low_ms", &borrowed)
+                     "low_ms", &low, "part_low_ms", &part_low)
             < 0
         || rank < 0 || rank > UINT32_MAX || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX
-        || !get_u64 (sum, &r.holders.sum) || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.part_low_ms))
+        || !get_u64 (sum, &r.holders.sum) || !get_u64 (low, &r.low_ms) || !get_u64 (part_low, &r.part_low_ms))
         return malformed (errp, "a position must have rank, from, holders and low_ms");
     r.rank = (uint32_t)rank;
     memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sublease_test.c - random histories of holders and granters of one generator: no id is made twice, all are in order
+/* boxes_test.c - random histories of holders and granters of one generator: no id is made twice, all are in order
  *
  * A root grants the whole generator to lives of one rank, which owns it. It may crash or stop, and begins again at its
  * horizon. Lives of other ranks ask any life for a part, grant further, make ids, get ids from an ancestor, return what
@@ -220,7 +220,7 @@ static bool ask_less (struct world *w, struct life *l, struct want *want)
 
     if (l->owner || kept == 0 || (given & ~kept) != 0 || kept == held_granules (&l->held))
         return false;
-    held_ask_less (&l->held, now_us (w), now_ms, l->size, low_ms, kept, want);
+    held_ask (&l->held, now_us (w), now_ms, l->size, low_ms, kept, want);
     w->less++;
     return true;
 }
@@ -234,7 +234,7 @@ static void ask (struct world *w, struct life *l)
         return;
     w->renewals += l->held.count > 0;
     if (draw (w, 4) > 0 || !ask_less (w, l, &m.want))
-        held_ask (&l->held, now_us (w), clock_ms (w, l), size, l->owner ? 0 : rest_ms (l), &m.want);
+        held_ask (&l->held, now_us (w), clock_ms (w, l), size, l->owner ? 0 : rest_ms (l), 0, &m.want);
     post (w, &m);
     post (w, &m);
 }
