@@ -203,7 +203,7 @@ static int make (struct flake *f, uint64_t now_us, struct flake_pending *p, cons
     if (p->series != m->series)
         p->got = 0;
     p->series = m->series;
-    while (p->got<p->req.count && * left> 0) {
+    while (*left > 0 && p->got < p->req.count) {
         uint32_t lacks = p->req.count - p->got;
         struct flake_run run = { .n = 0 };
 

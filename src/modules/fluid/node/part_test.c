@@ -1279,6 +1279,55 @@ static void test_cut_off (void)
     tree_fini (&t);
 }
 
+/* A rank has granted all that it holds, and forwards a request now and then. */
+static void test_seldom_forwarded (void)
+{
+    uint32_t least = BOX_WHOLE;
+    struct tree t;
+
+    tree_init (&t, 5000);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 1, BOX_MAX_PART);
+    for (uint64_t i = 0; i < TREE_CLIENTS; i++)
+        tree_client_add (&t, 1, i % 4 == 0 ? 3000 : 1, 3000 + i * 77, 3001 + i * 77);
+    tree_run (&t, 3000);
+    for (uint64_t ms = 3000; ms <= 8000; ms += 20) {
+        tree_run (&t, ms);
+        least = part_of (&t, 2) < least ? part_of (&t, 2) : least;
+    }
+    ok (t.client[TREE_CLIENTS - 1].answers > 0 && least == 512 && is_sound (&t),
+        "a rank that forwards a request now and then takes no numbers from its child for that: %u", (unsigned)least);
+    tree_fini (&t);
+}
+
+/* A rank has granted all that it holds, and loses its parent. Then a client comes. */
+static void test_cut_off_with_nothing (void)
+{
+    struct tree t;
+
+    tree_init (&t, 100);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 0, NODE_SHARE_AUTO);
+    tree_add (&t, 1, BOX_MAX_PART);
+    tree_run (&t, 3000);
+    ok (part_of (&t, 1) == 512 && part_of (&t, 2) == 512, "a rank without clients grants all that it holds");
+    node_parent (t.node[1].n, t.now_us, false);
+    tree_client_add (&t, 1, 1, 3100, 5400); /* while the part of the rank lasts */
+    tree_run (&t, 4600);
+    uint64_t answers = t.client[0].answers;
+    uint32_t least = BOX_WHOLE;
+    for (uint64_t ms = 4600; ms <= 5400; ms += 20) {
+        tree_run (&t, ms);
+        least = part_of (&t, 2) < least ? part_of (&t, 2) : least;
+    }
+    answers = t.client[0].answers - answers;
+    ok (answers >= 800 * 49 && least >= 256 && is_sound (&t),
+        "without a parent it makes all ids that its client wants (%d), and its child keeps most numbers (%u)",
+        (int)answers, (unsigned)least);
+    tree_fini (&t);
+}
+
 int main (void)
 {
     test_part ();
@@ -1305,5 +1354,7 @@ int main (void)
     test_leavers ();
     test_comers ();
     test_cut_off ();
+    test_seldom_forwarded ();
+    test_cut_off_with_nothing ();
     return done_testing ();
 }
