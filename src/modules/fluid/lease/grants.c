@@ -430,11 +430,30 @@ static void renew_use (struct granted *o, const struct term *term, uint64_t numb
     o->lapsed_us = 0;
 }
 
-/* Extend the boxes of a holder, as far as that is possible. Returns the size of those that last on, and the number of
- * all that are not over and were not returned in '*count'.
+/* How much of its boxes a holder keeps at most. A holder has a term to return what is more than its share. After that,
+ * boxes above its share are not extended, because others lack them.
+ */
+static uint32_t may_keep (struct grants *g, uint64_t now_us, uint64_t now_ms, const struct want *want, uint32_t share)
+{
+    uint64_t over_us = now_us;
+    uint32_t has = 0;
+
+    for (const struct granted *o = first_of (g, want->rank); o < end_of (g, want->rank); o++)
+        if (is_of (o, want) && !o->returned && o->box.range.hi_ms > now_ms) {
+            has += box_size (o->box.granules);
+            over_us = o->over_us > 0 ? min_u64 (over_us, o->over_us) : over_us;
+        }
+    for (struct granted *o = first_of (g, want->rank); o < end_of (g, want->rank); o++)
+        if (is_of (o, want))
+            o->over_us = has > share ? over_us : 0;
+    return has > share && now_us - over_us >= g->term_ms * 1000 ? share : BOX_WHOLE;
+}
+
+/* Extend the boxes of a holder, at most 'most' of them, as far as that is possible. Returns the size of those that last
+ * on, and the number of all that are not over and were not returned in '*count'.
  */
 static uint32_t extend_all (struct grants *g, uint64_t now_us, uint64_t now_ms, const struct grants_stock *stock,
-                            const struct want *want, const struct term *term, size_t *count)
+                            const struct want *want, const struct term *term, uint32_t most, size_t *count)
 {
     uint32_t size = 0;
 
@@ -442,7 +461,8 @@ static uint32_t extend_all (struct grants *g, uint64_t now_us, uint64_t now_ms, 
     for (struct granted *o = first_of (g, want->rank); o < end_of (g, want->rank); o++) {
         if (!is_of (o, want) || is_empty (o) || o->returned)
             continue;
-        bool inside = is_inside (stock, o), more = inside && is_extendable (g, stock, o, term->hi_ms);
+        bool inside = is_inside (stock, o) && size + box_size (o->box.granules) <= most;
+        bool more = inside && is_extendable (g, stock, o, term->hi_ms);
         if (more)
             extend (g, now_us, o, term->hi_ms);
         *count += o->box.range.hi_ms > now_ms;
@@ -547,8 +567,9 @@ static void serve (struct grants *g, uint64_t now_us, uint64_t now_ms, const str
 
     if (term.use_ms == 0)
         return;
-    uint32_t has = extend_all (g, now_us, now_ms, stock, want, &term, &count);
     uint32_t share = want->size == BOX_WHOLE ? BOX_WHOLE : grants_share (g, now_us, stock, want);
+    uint32_t most = may_keep (g, now_us, now_ms, want, share);
+    uint32_t has = extend_all (g, now_us, now_ms, stock, want, &term, most, &count);
     if (has < share && count < GRANTS_EACH)
         grant_more (g, stock, want, &term, share - has);
 }

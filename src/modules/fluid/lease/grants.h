@@ -34,6 +34,7 @@ struct granted {
     uint64_t until_us;                      /* in use until then, unless the holder's position is past its end before */
     uint64_t lapsed_us; /* first reading that found the use over; 0: none. It is over if a later reading agrees */
     uint64_t low_ms;    /* the holder makes no further id of this box below this time */
+    uint64_t over_us;   /* since then the holder keeps more than its share; 0: it does not */
 };
 
 struct grants {

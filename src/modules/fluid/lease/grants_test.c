@@ -884,6 +884,28 @@ static void test_greedy_rank (void)
     grants_fini (&g);
 }
 
+/* A holder renews all that it got, although it should return half of it. */
+static void test_greedy_holder (void)
+{
+    struct grants g;
+    unsigned number = 1, early = 0;
+    uint64_t ms = 200;
+
+    grants_init (&g, TERM, 0);
+    asks (&g, ms, 1, number, 1008, 0);
+    rank_asks (&g, ms, 3, 3, 1, 16, 0);
+    for (; ms < 10000 && !asks (&g, ms + 1, 2, number, 512, 0); ms += 100) {
+        grants_forget (&g, ms * MS, ms);
+        early += asks (&g, ms, 1, ++number, 1008, 0) && ms < 200 + TERM;
+        rank_asks (&g, ms, 3, 3, number, 16, 0);
+    }
+    ok (early == 10 && ms >= 200 + TERM && ms <= 400 + 2 * TERM,
+        "a holder that keeps more than its share for a term gets no more time for it (%d ms)", (int)ms);
+    asks (&g, ms, 1, ++number, 1008, 0);
+    ok (free_at (&g, ms + 50) != UINT64_MAX, "and then it gets its share");
+    grants_fini (&g);
+}
+
 /* Each part is returned except for two milliseconds, and granted to the next rank, until the table is full. */
 static void test_full_table (void)
 {
@@ -1117,6 +1139,7 @@ int main (void)
     test_forget ();
     test_limits ();
     test_greedy_rank ();
+    test_greedy_holder ();
     test_full_table ();
     test_restore ();
     test_share ();
