@@ -446,15 +446,27 @@ static bool has_backlog (struct node *n, uint64_t now_ms)
     return !n->up.all.busy && n->waiting.missing > (uint64_t)BUSY_MS * box_size (node_granules (n, now_ms));
 }
 
-/* Sequence numbers that this rank must keep: what its clients need, and what forwards of children need if numbers are
- * lacking. An owner keeps at least the configured number, and never grants everything, because it has no parent with
- * more numbers of its generator. Nor does a rank without a parent. A rank with a large backlog keeps all.
+/* What clients need, and what forwards of children need if numbers are lacking. With a configured size each rank
+ * without a generator should have it, so a rank keeps at most this size, and an owner only what is configured for it.
+ */
+static uint32_t needed_here (struct node *n, uint64_t now_us)
+{
+    uint32_t need = demand_now (&n->own, now_us) + demand_lacking (&n->passing, now_us);
+
+    if (n->config.share == NODE_SHARE_AUTO)
+        return need;
+    return n->owner ? 0 : (uint32_t)min_u64 (need, n->config.share);
+}
+
+/* Sequence numbers that this rank must keep. An owner keeps at least the configured number, and never grants
+ * everything, because it has no parent with more numbers of its generator. Nor does a rank without a parent. A rank
+ * with a large backlog keeps all.
  */
 static uint32_t to_keep (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     uint32_t configured = n->config.share_keep > BOX_MIN_SIZE ? n->config.share_keep : BOX_MIN_SIZE;
     uint32_t least = n->owner ? configured : n->parent_up ? 0 : BOX_MIN_SIZE;
-    uint32_t need = demand_now (&n->own, now_us) + demand_lacking (&n->passing, now_us);
+    uint32_t need = needed_here (n, now_us);
 
     if (need >= FLUID_PER_MS || has_backlog (n, now_ms))
         return FLUID_PER_MS;

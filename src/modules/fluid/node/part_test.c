@@ -1223,6 +1223,27 @@ static void test_comers (void)
     tree_fini (&t);
 }
 
+/* Each rank should have a part of a configured size. One is added while the clients of its parent want everything. */
+static void test_configured (void)
+{
+    struct tree t;
+
+    tree_init (&t, 100);
+    tree_add (&t, 0, 16);
+    tree_add (&t, 0, 16);
+    for (size_t i = 0; i < TREE_CLIENTS / 2; i++) {
+        tree_client_add (&t, 0, 64, 100, 8000);
+        tree_client_add (&t, 1, 64, 100, 8000);
+    }
+    tree_run (&t, 3000);
+    tree_add (&t, 0, 16);
+    tree_add (&t, 1, 16);
+    tree_run (&t, 8000);
+    ok (all_hold (&t, 2, 3, 16) && t.twice + t.failed == 0,
+        "with a configured size also ranks below a busy one hold a part");
+    tree_fini (&t);
+}
+
 /* A rank has clients, and below it a rank that wants all. Their parent has less than they want. */
 static void test_own_clients (void)
 {
@@ -1353,6 +1374,7 @@ int main (void)
     test_own_clients ();
     test_leavers ();
     test_comers ();
+    test_configured ();
     test_cut_off ();
     test_seldom_forwarded ();
     test_cut_off_with_nothing ();
