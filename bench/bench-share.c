@@ -186,7 +186,7 @@ static void write_note (struct result *r)
 {
     const struct side *s = &r->idle;
     int served = served_by (s->uri, s->first), own = 0;
-    char begin[64] = "", end[64];
+    char begin[48] = "", end[64];
 
     for (int rank = s->first; rank <= s->last; rank++)
         own += served_by (s->uri, rank) == rank;
@@ -196,7 +196,7 @@ static void write_note (struct result *r)
         snprintf (end, sizeof (end), "%d of %d ranks served by themselves", own, s->last - s->first + 1);
     if (r->instance->warmup_s > 0)
         snprintf (begin, sizeof (begin), "after %d s of this load; ", r->instance->warmup_s);
-    snprintf (r->note, sizeof (r->note), "%sat the end %s", begin, end);
+    snprintf (r->note, sizeof (r->note), "%.40sat the end %s", begin, end);
 }
 
 /* Print a line. The limit is 'line->bare', or an aim. */
