@@ -95,7 +95,7 @@ static void advance (struct demand *d, uint64_t now_us)
     const uint64_t most = 2 * DEMAND_WINDOWS + DEMAND_IDLE_WINDOWS;
 
     if (d->size == 0 && now_us >= d->window_us + 2 * DEMAND_WINDOWS * (uint64_t)DEMAND_WINDOW_US)
-        *d = (struct demand){ .window_us = now_us, .too_much = d->too_much }; /* all that was seen is too old */
+        *d = (struct demand){ .window_us = now_us }; /* all that was seen is too old */
     for (uint64_t n = 0; now_us >= d->window_us + DEMAND_WINDOW_US; n++) {
         if (n == most)
             d->window_us = now_us - DEMAND_WINDOW_US;

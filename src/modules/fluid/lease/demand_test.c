@@ -149,6 +149,10 @@ static void test_too_much (void)
     ok (comes (&p, 60, 1000, 127) == 0 && comes (&p, 5, 1000, 126) > 0,
         "a rank that needed too much requests a part again when it needs an eighth of the largest size");
     start (&p);
+    comes (&p, 10, 1000, 2000);
+    p.now_us += 3 * SECOND;
+    ok (p.d.size == 0 && comes (&p, 1, 1000, 2000) > 0, "after two seconds of silence it requests a part again, too");
+    start (&p);
     for (int i = 0; i < 20; i++) {
         comes (&p, 3, 1000, 2000);
         comes (&p, 1, 1000, 200);
