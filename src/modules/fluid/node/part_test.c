@@ -633,6 +633,20 @@ static void test_boxes (void)
     destroy (&up, 31);
 }
 
+/* A holder that is lost keeps its numbers from all others until its box ends. */
+static void test_much (void)
+{
+    struct world up, down;
+
+    for (uint32_t size = 128; size <= 144; size += 16) {
+        make_pair (&up, &down, size);
+        ok (pass (&up, &down, 10) && grants_end (node_view (up.n).parts) == 10 + (size > 128 ? TERM / 4 : TERM),
+            "a part of %u numbers is granted for %s", (unsigned)size, size > 128 ? "a quarter of a term" : "a term");
+        destroy (&down, 11);
+        destroy (&up, 11);
+    }
+}
+
 static void test_refused (void)
 {
     struct world up, down;
@@ -1366,6 +1380,7 @@ int main (void)
     test_starved ();
     test_less ();
     test_boxes ();
+    test_much ();
     test_refused ();
     test_reload ();
     test_loop ();
