@@ -314,7 +314,7 @@ init { atomic { run world (); run rank () } }
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
 short held;                             /* the ids of the box */
-byte next;                              /* no id below is made any more */
+byte next;                              /* all further ids are at or above it */
 byte seen;                              /* the newest id that the client got, + 1 */
 bool busy;                              /* a forward is under way: the newest of these */
 byte forwards;

@@ -12,7 +12,7 @@
  * There are three models in this file. They share the names of holders and rules:
  *
  *      (no switch)  NOT_TWICE: which ids a holder may make. There is no clock, because uniqueness depends on none
- *      CLOCKS       TOLD: until when a granter waits for a holder, before it tells that older ids are not made any more
+ *      CLOCKS       TOLD: until when a granter waits for a holder, before it tells that no older id will be made
  *      RENEWAL      RENEWED: an owner that reaches rank 0 holds a box in the end
  *
  * Holders have numbers. A switch adds them:
@@ -58,7 +58,7 @@
  *  INSIDE_HELD           a box contains only what its granter holds
  *  MAKE_ABOVE_BEGIN      a holder makes no id below the begin of what it holds
  *  MAKE_BELOW_END        a holder makes no id at the end of what it holds
- *  KEEP_UNTIL_PASSED     a granter remembers a grant until it uses and grants nothing below the end of it any more
+ *  KEEP_UNTIL_PASSED     a granter remembers a grant until all that it uses and grants is at or above its end
  *  ANSWER_ITS_OWN        a granter answers a want with grants to its sender, not to another holder with that number
  *  OWN_INCARNATION       a life has a name of its own, and does not count from 1 under the name of the life before
  *  OWN_ANSWER            a holder accepts no answer to another holder
@@ -128,7 +128,7 @@
 #define FITS(h, k, w) (IS_OWNER (h) -> (w) == S : ((h) == 5 -> (k) == S - 1 : (k) + (w) <= S - KINDS))
 
 SET held[N];
-/* 2 t + 1: ids of millisecond t were made, and none after it. 2 t: nothing below t is used any more. */
+/* 2 t + 1: ids of millisecond t were made, and none after it. 2 t: from now on only t and later is used. */
 byte pos[N];
 SET made;                               /* by all holders, */
 SET now_made[N];                        /* and by each in the last millisecond of which it made ids */
@@ -177,7 +177,7 @@ byte now;                               /* rank 0's clock. It may have been set 
 #endif
 #define CAN_MAKE(h) ((FREE (h) & FROM (LAST (h))) != 0)
 
-/* What is below t is of no use to h any more. */
+/* h drops what it holds below t. */
 inline forget (h, t)
 {
     held[h] = held[h] & FROM (t);
