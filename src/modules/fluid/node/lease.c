@@ -20,9 +20,9 @@
 #define PART_TAG (LEASE_RELAY_LAST_TAG + 1) /* of all requests for a part: an answer has the request's number */
 #define MUCH 128                            /* a larger part is granted for a quarter of a term */
 #define HERE_MS 4  /* a rank with a part forwards its waiting requests if it would take longer to make their ids */
-#define BUSY_MS 16 /* a rank that needs longer to make the ids that are waited for grants no further numbers */
-#define BUSY_RETRY_MS 1000
-#define MORE_RETRY_MS 20 /* a child asks again after this time, because this rank asks its parent for more meanwhile */
+#define BUSY_MS 16 /* a rank that needs longer to make the ids that are waited for wants all numbers itself */
+#define NO_MODULE_RETRY_MS 1000
+#define MORE_RETRY_MS 20 /* a child that lacks something asks again after this time, because there may be more then */
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -396,7 +396,7 @@ static void part_miss (struct node *n, uint64_t now_us, int errnum)
     if (errnum == ENOTSUP || errnum == EPERM || errnum == EPROTO)
         held_refused (&n->held);
     else
-        missed (n, now_us, errnum == ENOSYS ? BUSY_RETRY_MS : 0);
+        missed (n, now_us, errnum == ENOSYS ? NO_MODULE_RETRY_MS : 0);
 }
 
 void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
@@ -446,39 +446,31 @@ static bool has_backlog (struct node *n, uint64_t now_ms)
     return !n->up.all.busy && n->waiting.missing > (uint64_t)BUSY_MS * box_size (node_granules (n, now_ms));
 }
 
-/* What clients need, and what forwards of children need if numbers are lacking. With a configured size each rank
- * without a generator should have it, so a rank keeps at most this size, and an owner only what is configured for it.
- */
-static uint32_t needed_here (struct node *n, uint64_t now_us)
-{
-    uint32_t need = demand_now (&n->own, now_us) + demand_lacking (&n->passing, now_us);
-
-    if (n->config.share == NODE_SHARE_AUTO)
-        return need;
-    return n->owner ? 0 : (uint32_t)min_u64 (need, n->config.share);
-}
-
-/* Sequence numbers that this rank must keep. An owner keeps at least the configured number, and never grants
- * everything, because it has no parent with more numbers of its generator. Nor does a rank without a parent. A rank
- * with a large backlog keeps all.
- */
-static uint32_t to_keep (struct node *n, uint64_t now_us, uint64_t now_ms)
-{
-    uint32_t configured = n->config.share_keep > BOX_MIN_SIZE ? n->config.share_keep : BOX_MIN_SIZE;
-    uint32_t least = n->owner ? configured : n->parent_up ? 0 : BOX_MIN_SIZE;
-    uint32_t need = needed_here (n, now_us);
-
-    if (need >= FLUID_PER_MS || has_backlog (n, now_ms))
-        return FLUID_PER_MS;
-    return need > least ? need : least;
-}
-
 /* Sequence numbers that this rank must return to its parent. */
 static uint32_t excess (const struct node *n)
 {
     uint32_t all = box_size (n->cur.box.granules), share = n->held.share;
 
     return !n->owner && share > 0 && share < all ? all - share : 0;
+}
+
+/* Sequence numbers that this rank must keep: what its clients need, and what forwards of children need if numbers are
+ * lacking, but not more than each holder should have if there is not enough for all. An owner keeps at least the
+ * configured number, and never grants everything, because it has no parent with more numbers of its generator. Nor does
+ * a rank without a parent.
+ */
+static uint32_t to_keep (struct node *n, uint64_t now_us, uint64_t now_ms)
+{
+    uint32_t configured = n->config.share_keep > BOX_MIN_SIZE ? n->config.share_keep : BOX_MIN_SIZE;
+    uint32_t least = n->owner ? configured : n->parent_up ? 0 : BOX_MIN_SIZE;
+    uint32_t need = demand_now (&n->own, now_us) + demand_lacking (&n->passing, now_us);
+
+    if (need > BOX_MAX_PART || has_backlog (n, now_ms))
+        need = BOX_MAX_PART;
+    const struct grants_stock all = { .whole = &n->cur.box, .keep = excess (n) };
+    const struct want here = { .rank = n->config.rank, .size = need };
+    uint32_t share = need > least ? grants_share (&n->parts, now_us, &all, &here) : 0;
+    return share > least ? share : least;
 }
 
 /* Find out what may be granted now for a want. '*whole' is the part of the box in use that may be granted. Much is
@@ -499,12 +491,12 @@ static struct grants_stock take_stock (struct node *n, uint64_t now_us, const st
     stock.until_us = n->cur.until_us;
     stock.from_ms = node_page_next_ms (n, now_us, now_ms);
     uint32_t keep = to_keep (n, now_us, now_ms), of_page = box_size (n->cur.box.granules & ~whole->granules);
-    stock.keep = keep == FLUID_PER_MS ? keep : (keep > of_page ? keep - of_page : 0) + excess (n);
+    stock.keep = (keep > of_page ? keep - of_page : 0) + excess (n);
     return stock;
 }
 
-/* Grant parts of what this rank holds. If a child wants more than before, this rank asks its parent for more, so the
- * child asks again soon.
+/* Grant parts of what this rank holds. If a child wants more than before, and lacks some of it, it asks again soon:
+ * meanwhile this rank asks its parent for more, and other holders return what is above their shares.
  */
 static void grant_parts (struct node *n, uint64_t now_us, const struct want *want, struct grant grant[GRANTS_EACH],
                          struct lease_answer *answer)
@@ -517,10 +509,8 @@ static void grant_parts (struct node *n, uint64_t now_us, const struct want *wan
     answer->ngrant = grants_answer (&n->parts, now_us, node_now_ms (n, now_us), &stock, want, grant);
     if (stock.whole && want->size > 0)
         answer->share = grants_share (&n->parts, now_us, &stock, want);
-    if (!n->owner && grants_wanted (&n->parts, now_us) > wanted)
+    if (grants_wanted (&n->parts, now_us) > wanted && (answer->ngrant == 0 || answer->share < want->size))
         answer->retry_ms = MORE_RETRY_MS;
-    else if (answer->ngrant == 0 && stock.keep == FLUID_PER_MS)
-        answer->retry_ms = BUSY_RETRY_MS;
     n->stats.parts_granted += answer->ngrant > 0;
 }
 
