@@ -261,46 +261,66 @@ static bool is_first (const struct grants *g, const struct granted *o,
     return true;
 }
 
+/* What one rank wants. */
+struct wish {
+    uint32_t rank, size;
+};
+
 /* What the holders of parts want, each once, without the requester 'but' (may be NULL). Returns their number. */
-static size_t list_wanted (const struct grants *g, uint64_t now_us, const struct want *but, uint32_t wanted[GRANTS_MAX])
+static size_t list_wishes (const struct grants *g, uint64_t now_us, const struct want *but, struct wish wish[GRANTS_MAX])
 {
     size_t n = 0;
 
     for (const struct granted *o = g->entry; o < g->entry + g->count; o++)
         if (is_wanted (o, now_us) && is_first (g, o, is_wanted, now_us) && !(but && is_of (o, but)))
-            wanted[n++] = o->wanted;
+            wish[n++] = (struct wish){ o->rank, o->wanted };
     return n;
 }
 
 /* How many sequence numbers all get together if none gets more than 'most'. */
-static uint32_t sum_of (const uint32_t wanted[], size_t n, uint32_t most)
+static uint32_t sum_of (const struct wish wish[], size_t n, uint32_t most)
 {
     uint32_t sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += wanted[i] < most ? wanted[i] : most;
+        sum += wish[i].size < most ? wish[i].size : most;
     return sum;
 }
 
 uint32_t grants_wanted (const struct grants *g, uint64_t now_us)
 {
-    uint32_t wanted[GRANTS_MAX];
-    size_t n = list_wanted (g, now_us, NULL, wanted);
+    struct wish wish[GRANTS_MAX];
+    size_t n = list_wishes (g, now_us, NULL, wish);
 
-    return sum_of (wanted, n, BOX_MAX_PART);
+    return sum_of (wish, n, BOX_MAX_PART);
 }
 
+/* How many of the ranks below 'rank' want more than 'most'. */
+static uint32_t count_before (const struct wish wish[], size_t n, uint32_t rank, uint32_t most)
+{
+    uint32_t before = 0;
+
+    for (size_t i = 0; i < n; i++)
+        before += wish[i].rank < rank && wish[i].size > most;
+    return before;
+}
+
+/* With a common limit for all, up to one granule a holder is left over. The lowest ranks get it. */
 uint32_t grants_share (const struct grants *g, uint64_t now_us, const struct grants_stock *stock,
                        const struct want *want)
 {
     uint32_t all = box_size (stock->whole->granules), size = all > stock->keep ? all - stock->keep : 0;
-    uint32_t wanted[GRANTS_MAX + 1], most = BOX_MAX_PART;
-    size_t n = list_wanted (g, now_us, want, wanted);
+    uint32_t most = BOX_MAX_PART, sum;
+    struct wish wish[GRANTS_MAX + 1];
+    size_t n = list_wishes (g, now_us, want, wish);
 
-    wanted[n++] = want->size;
-    while (most > BOX_MIN_SIZE && sum_of (wanted, n, most) > size)
+    wish[n++] = (struct wish){ want->rank, want->size };
+    while ((sum = sum_of (wish, n, most)) > size && most > BOX_MIN_SIZE)
         most -= BOX_MIN_SIZE;
-    return want->size < most ? want->size : most;
+    if (want->size <= most)
+        return want->size;
+    uint32_t before = count_before (wish, n, want->rank, most);
+    return size >= sum + (before + 1) * BOX_MIN_SIZE ? most + BOX_MIN_SIZE : most;
 }
 
 /* --- requests: the promise ------------------------------------------------------------------------------ */

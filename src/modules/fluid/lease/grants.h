@@ -90,7 +90,7 @@ size_t grants_answer (struct grants *g, uint64_t now_us, uint64_t now_ms, const 
                       const struct want *want, struct grant grant[GRANTS_EACH]);
 
 /* The size that a requester of a part should have, of what the granter does not keep. If there is not enough for all
- * that is wanted, no holder should have more than a common limit.
+ * that is wanted, no holder should have more than a common limit; the lowest ranks may have one granule more.
  */
 uint32_t grants_share (const struct grants *g, uint64_t now_us, const struct grants_stock *stock,
                        const struct want *want);

@@ -410,7 +410,7 @@ static struct grant got[GRANTS_EACH]; /* the last answer */
 
 static struct want want_of (unsigned holder, uint64_t number, uint32_t size, uint64_t end_ms)
 {
-    struct want w = { .number = number, .size = size, .end_ms = end_ms };
+    struct want w = { .rank = holder, .number = number, .size = size, .end_ms = end_ms };
 
     snprintf (w.incarnation, sizeof (w.incarnation), "aaaaaaaa-aaaa-4aaa-8aaa-%012u", holder);
     return w;
@@ -490,8 +490,8 @@ static void test_parts (void)
         "a request with a lower number gets nothing, and ends no part");
     ok (grants_end (&g) == 1300, "grants_end () returns the end of the part that ends last");
     uint32_t ranks[GRANTS_MAX];
-    g.entry[2].rank = 5;
-    ok (grants_ranks (&g, 400, ranks) == 2 && ranks[0] == 0 && ranks[1] == 5,
+    g.entry[1].rank = 1;
+    ok (grants_ranks (&g, 400, ranks) == 2 && ranks[0] == 1 && ranks[1] == 3,
         "a rank is listed once, even if it has several parts");
     ok (grants_ranks (&g, 1299, ranks) == 2 && grants_ranks (&g, 1300, ranks) == 0,
         "a rank is listed until its part is over");
@@ -618,7 +618,7 @@ static void test_returned (void)
     ok (grants_count (&g, 403, &per_ms) == 1 && per_ms == 32, "a holder is counted even if its first box is over");
     ok (n == 2 && g.count == 22, "a holder that has returned many boxes gets a further one");
     ok (grants_wanted (&g, 410 * MS) == 32, "what it wants counts once");
-    grants_position (&g, 0, got[0].incarnation, 402);
+    grants_position (&g, 1, got[0].incarnation, 402);
     grants_forget (&g, 410 * MS, 402);
     ok (g.count == 2, "boxes that were returned are forgotten when they are over, and not only with their time of use");
     grants_fini (&g);
@@ -1010,10 +1010,13 @@ static void test_shares (void)
     asks (&g, 200, 1, 1, 512, 0);
     asks (&g, 200, 2, 1, 512, 0);
     ok (share (&g, 1, 512, 1024) == 512, "a holder keeps what it wants while there is enough");
-    ok (!answers (&g, 210, 0, &third) && grants_wanted (&g, 210 * MS) == 1536 && share (&g, 1, 512, 1024) == 336,
+    ok (!answers (&g, 210, 0, &third) && grants_wanted (&g, 210 * MS) == 1536 && share (&g, 2, 512, 1024) == 336,
         "what a requester wants is remembered, even if nothing is left, and the share of others is smaller");
     ok (size_got (asks (&g, 300, 1, 2, 512, 1200)) == 512 && is (UINT32_MAX, 201, 1300),
         "a holder keeps in a renewal what it has, even if its share is smaller");
+    ok (share (&g, 1, 512, 1024) == 352 && share (&g, 2, 512, 1024) == 336 && share (&g, 1, 512, 1023) == 336
+            && share (&g, 1, 512, 1008) == 336,
+        "of what is left over by a common limit, the lowest ranks get one granule each");
     ok (size_got (keeps (&g, 300, 1, 3, 512, 350, (1 << 21) - 1)) == 336 && is ((1 << 21) - 1, 201, 1300),
         "a holder that returns what is above its share keeps its share");
     ok (size_got (answers (&g, 360, 0, &third)) == 176 && got[0].box.range.lo_ms == 361,
