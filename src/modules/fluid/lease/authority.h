@@ -59,7 +59,7 @@ struct authority_ops {
 
 struct authority_config {
     uint32_t max_generators; /* 1 ... 16384 */
-    uint64_t lease_ms;       /* 12 ms or more */
+    uint64_t lease_ms;       /* LEASE_MIN_MS or more */
     int64_t epoch_ms;        /* in Unix milliseconds */
     uint32_t size;           /* ranks of the instance; 0: not known, and no rank has lanes */
 };

@@ -55,6 +55,10 @@ struct lease {
     uint64_t until_us;
 };
 
+/* The values of fluid.lease. Times that follow from it are twelfths, of 1 ms at least. */
+#define LEASE_MIN_MS 12
+#define LEASE_MAX_MS (FLUID_TIMESTAMP_MAX / 4)
+
 /* The longest use of a box that ends 'term_ms' after it was granted. The use begins when the box is first requested,
  * and is measured with the requester's CLOCK_BOOTTIME. The quarter is for clocks that are behind, and for answers that
  * are late. The watermark relies on this limit (watermark.h).

@@ -267,7 +267,8 @@ struct wish {
 };
 
 /* What the holders of parts want, each once, without the requester 'but' (may be NULL). Returns their number. */
-static size_t list_wishes (const struct grants *g, uint64_t now_us, const struct want *but, struct wish wish[GRANTS_MAX])
+static size_t list_wishes (const struct grants *g, uint64_t now_us, const struct want *but,
+                           struct wish wish[GRANTS_MAX])
 {
     size_t n = 0;
 

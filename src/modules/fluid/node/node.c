@@ -21,8 +21,6 @@
 #include "modules/fluid/lease/clock.h"
 #include "modules/fluid/node/private.h"
 
-#define MIN_LEASE_MS 12
-
 /* --- state ------------------------------------------------------------------------------------ */
 
 static enum node_state state_now (struct node *n, uint64_t now_us)
@@ -184,9 +182,8 @@ static bool has_lanes (const struct node_config *c)
 static bool valid (const struct node_config *c)
 {
     return has_lanes (c) && c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1
-           && c->lease_ms >= MIN_LEASE_MS && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4
-           && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4 && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4
-           && strlen (c->incarnation) == IDT_MSG_UUID_LEN
+           && c->lease_ms >= LEASE_MIN_MS && c->lease_ms <= LEASE_MAX_MS && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4
+           && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN
            && (c->share <= NODE_SHARE_AUTO || box_is_part_size (c->share)) && c->share_keep <= FLUID_PER_MS;
 }
 

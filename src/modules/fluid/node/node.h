@@ -92,7 +92,7 @@ struct node_config {
     uint32_t lanes;                         /* generators of this rank (lanes.h); 0: 1 */
     uint32_t size;                          /* ranks of the instance; with lanes, lanes * size <= max_generators */
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* random UUID of this broker process */
-    uint64_t lease_ms;                      /* 12 ms or more */
+    uint64_t lease_ms;                      /* LEASE_MIN_MS ... LEASE_MAX_MS */
     uint64_t max_backlog_ms;                /* a client is refused if its ids would take longer than this to make */
     uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for this long */
     uint32_t max_waiting;                   /* waiting requests; if more would wait, clients are refused */

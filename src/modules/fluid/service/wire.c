@@ -356,7 +356,7 @@ static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp
         || retry_ms < 0 || share < 0 || share > BOX_WHOLE
         || (received
             && (!get_u64 (received, &a->received_us) || !get_u64 (sent, &a->sent_us) || !get_u64 (bound, &a->bound_us)))
-        || (lease && parse_number (lease, 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
+        || (lease && parse_number (lease, LEASE_MIN_MS, LEASE_MAX_MS, &a->lease_ms) < 0))
         return malformed (errp, "time_us, bound_us, lease_ms, retry_ms or share has a bad value");
     a->retry_ms = (uint64_t)retry_ms;
     a->share = (uint32_t)share;

@@ -297,6 +297,7 @@ static void test_malformed (void)
         "{\"lease\":[],\"time_us\":[\"1\",\"x\"],\"bound_us\":\"1\"}",
         "{\"lease\":[],\"time_us\":[\"1\",\"2\"]}",
         "{\"lease\":[],\"lease_ms\":\"0\"}",
+        "{\"lease\":[],\"lease_ms\":\"11\"}",
         "{\"lease\":[],\"lease_ms\":\"999999999999999\"}",
     };
 
