@@ -47,6 +47,11 @@ test_expect_success 'no rule is violated where ranks without a generator hold pa
     sed "s/^/# /" out >&5
     test $status = 0 && grep "^duplicates: 0$" out && grep "^chaos: .* share 16$" out && nothing_left
 '
+test_expect_success 'no rule is violated where each rank has three generators' '
+    "$chaos" --seed 4 --steps 24 --lanes 3 --faults kill,stop,pause,reload,cut,clock >out; status=$?
+    sed "s/^/# /" out >&5
+    test $status = 0 && grep "^duplicates: 0$" out && grep "^chaos: .*, 3 lanes," out && nothing_left
+'
 # Run chaos until it has killed a broker.
 launch_chaos() {
     rm -f said && mkfifo said && exec 6<>said && test_launch "$chaos" --duration 1h -v 2>said >out &&

@@ -50,7 +50,7 @@ enum work {
 };
 
 struct options {
-    uint32_t size, fanout, clients, max_generators;
+    uint32_t size, fanout, clients, max_generators, lanes;
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
     const char *records; /* of --jobs; NULL: records are in the test folder, and removed in the end */
@@ -94,7 +94,8 @@ static const char usage[] =
     "the tree (2)\n  -c, --clients N       of each broker (2)\n      --steps N         number of faults (60)\n      "
     "--duration T      time of faults instead, as 10m\n      --seed N          of the faults; printed, random by "
     "default\n      --lease T         fluid.lease (1s; with --jobs 300ms)\n      --timeout T       tbon.timeout (1s; "
-    "with --jobs 3s)\n      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n      --share "
+    "with --jobs 3s)\n      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n      --lanes N "
+    "        fluid.lanes (1); with more all brokers generate ids\n      --share "
     "S         fluid.share (auto)\n      --faults LIST     as kill,cut (all)\n      --end T           the time of "
     "ids ends in T, as 20s\n      --documents       work in documents of the id compressor instead, two clients of "
     "each broker\n      --jobs            submit jobs and consume them instead, two submitters of each broker and a "
@@ -134,6 +135,7 @@ enum {
     OPT_LEASE,
     OPT_TIMEOUT,
     OPT_GENERATORS,
+    OPT_LANES,
     OPT_SHARE,
     OPT_PLAN,
     OPT_LOG,
@@ -156,6 +158,7 @@ static const struct option long_options[] = {
     { "lease", 1, NULL, OPT_LEASE },
     { "timeout", 1, NULL, OPT_TIMEOUT },
     { "max-generators", 1, NULL, OPT_GENERATORS },
+    { "lanes", 1, NULL, OPT_LANES },
     { "share", 1, NULL, OPT_SHARE },
     { "plan", 0, NULL, OPT_PLAN },
     { "log", 1, NULL, OPT_LOG },
@@ -213,6 +216,9 @@ static void take_option (struct options *o, int key, const char *arg)
     case OPT_GENERATORS:
         o->max_generators = number ("max-generators", arg, 1, FLUID_GENERATOR_MAX + 1);
         break;
+    case OPT_LANES:
+        o->lanes = number ("lanes", arg, 1, (FLUID_GENERATOR_MAX + 1) / 64);
+        break;
     case OPT_SHARE:
         if (strlen (arg) > SHARE_SIZE)
             refuse ("share", arg);
@@ -240,7 +246,9 @@ static void take_options (struct options *o, int argc, char **argv)
 {
     int key;
 
-    *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .share = "auto", .faults = faults_parse ("all") };
+    *o = (struct options){
+        .size = 8, .fanout = 2, .clients = 2, .lanes = 1, .share = "auto", .faults = faults_parse ("all")
+    };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");
     o->seed %= 1000000000;
@@ -257,6 +265,8 @@ static void take_options (struct options *o, int argc, char **argv)
         o->lease_ms = o->work == WORK_JOBS ? 300 : 1000;
     if (o->timeout_ms == 0)
         o->timeout_ms = o->work == WORK_JOBS ? 3000 : 1000;
+    if (o->lanes > 1)
+        o->max_generators = o->size * o->lanes;
     if (o->max_generators == 0)
         o->max_generators = o->size < 4 ? o->size : o->size * 3 / 4;
 }
@@ -312,6 +322,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .rank = rank,
                                                                         .client = c->nclients,
                                                                         .makers = makers_for (&c->opt, rank),
+                                                                        .ranks = c->opt.lanes > 1 ? c->opt.size : 0,
                                                                         .seed = rng_next (rng),
                                                                         .asks_info = i == 0,
                                                                         .forgets = i % 2 != 0,
@@ -550,6 +561,7 @@ static void set_attrs (struct chaos *c)
 
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.lease=%" PRIu64 "ms", c->opt.lease_ms);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.max-generators=%u", c->opt.max_generators);
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.lanes=%u", c->opt.lanes);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.share=%s", c->opt.share);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "tbon.timeout=%" PRIu64 "ms", c->opt.timeout_ms);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
@@ -768,9 +780,9 @@ int main (int argc, char **argv)
     take_options (&c.opt, argc, argv);
     if (c.opt.plan)
         return print_plan (&c.opt);
-    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms, share %s\n",
+    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms, %u lanes, share %s\n",
             c.opt.seed, c.opt.size, c.opt.fanout, c.opt.work == WORK_IDS ? c.opt.clients : 2, c.opt.lease_ms,
-            c.opt.share);
+            c.opt.lanes, c.opt.share);
     fflush (stdout);
     make_dir (&c);
     if (reaper_split (c.dir, false) < 0)

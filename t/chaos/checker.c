@@ -262,7 +262,7 @@ static bool find_either (const struct bounds *all, uint32_t rank, const struct h
 static bool find_makers (const struct bounds *all, uint32_t generator, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
 {
-    bool found = find_either (all, generator, h, a, bound_us);
+    bool found = find_either (all, h->ranks > 0 ? generator % h->ranks : generator, h, a, bound_us);
     uint64_t one_us;
 
     for (uint32_t r = 0; found && h->makers >> r != 0; r++) {

@@ -306,6 +306,7 @@ struct client *client_start (const struct client_config *config)
     c->h.rank = config->rank;
     c->h.client = config->client;
     c->h.makers = config->makers;
+    c->h.ranks = config->ranks;
     c->rng.state = config->seed;
     for (int i = 0; i < SLOTS_MAX; i++)
         c->slots[i].c = c;

@@ -21,6 +21,7 @@ struct client_config {
     uint32_t rank;
     uint32_t client; /* number of the client */
     uint64_t makers; /* as in struct history */
+    uint32_t ranks;  /* as in struct history */
     uint64_t seed;   /* decides on the sizes of requests */
     bool asks_info;
     bool forgets;

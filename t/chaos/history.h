@@ -49,6 +49,7 @@ struct history {
     uint32_t rank;   /* rank of the client's broker; UINT32_MAX: the client uses second brokers of various ranks */
     uint32_t client; /* number of the client */
     uint64_t makers; /* bit r: rank r may have made ids of a part for this client */
+    uint32_t ranks;  /* generators g and g + ranks are of the same rank; 0: each rank has one at most */
     uint64_t sent;   /* number of requests */
     uint64_t twice;  /* how often a request ended that had ended before */
 
