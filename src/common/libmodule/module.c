@@ -81,11 +81,29 @@ bool module_option_is_off (const char *value)
     return parse_switch (value, &on) == 0 && !on;
 }
 
-int module_option_statedir (idt_t *h, const char *what, const char **dir, idt_error_t *errp)
+/* Only a broker that has the role of rank 0 has root.term. */
+static int find_store (idt_t *h, const char *what, struct module_place *place, idt_error_t *errp)
 {
-    if (!(*dir = idt_attr_get (h, "statedir")))
-        *dir = idt_attr_get (h, "rundir");
-    if (!*dir || !**dir)
+    const char *term = idt_attr_get (h, "root.term"), *sync = idt_attr_get (h, "root.store-sync");
+
+    if (!term || parse_number (term, 1, INT64_MAX, &place->term) < 0)
+        return errsetf (errp, EINVAL, "rank 0 cannot keep %s in root.store: root.term=%s is not a term", what,
+                        term ? term : "");
+    if (!(place->uuid = idt_attr_get (h, "instance.uuid")))
+        return errsetf (errp, EINVAL, "rank 0 cannot keep %s in root.store: the instance is not known", what);
+    place->trust = sync && strcmp (sync, "trust") == 0;
+    return 0;
+}
+
+int module_option_place (idt_t *h, const char *what, struct module_place *place, idt_error_t *errp)
+{
+    *place = (struct module_place){ .store = idt_attr_get (h, "root.store") };
+    if (place->store && *place->store)
+        return find_store (h, what, place, errp);
+    place->store = NULL;
+    if (!(place->dir = idt_attr_get (h, "statedir")))
+        place->dir = idt_attr_get (h, "rundir");
+    if (!place->dir || !*place->dir)
         return errsetf (errp, EINVAL, "rank 0 needs a folder to keep %s in: set statedir", what);
     return 0;
 }

@@ -44,8 +44,17 @@ int module_option_switch (idt_t *h, const char *name, const char *unless_given, 
 /* Whether a word turns off an option that has values other than on and off. The words are off, false, no and 0. */
 bool module_option_is_off (const char *value);
 
-/* Find the folder in which rank 0 keeps 'what': statedir, or rundir if statedir is not set. '*dir' is borrowed. */
-int module_option_statedir (idt_t *h, const char *what, const char **dir, idt_error_t *errp);
+/* Where rank 0 keeps its state. All texts are borrowed from attributes. */
+struct module_place {
+    const char *dir;   /* statedir, or rundir if statedir is not set; NULL: the state is in 'store' */
+    const char *store; /* root.store: how to connect to PostgreSQL */
+    const char *uuid;  /* with 'store': of the instance */
+    uint64_t term;     /* with 'store': of this rank 0 (libpg/fenced.h) */
+    bool trust;        /* with 'store': root.store-sync is trust */
+};
+
+/* Find the place in which rank 0 keeps 'what'. Returns 0, or -1 with errno EINVAL and 'errp' filled. */
+int module_option_place (idt_t *h, const char *what, struct module_place *place, idt_error_t *errp);
 
 /* --- answers -----------------------------------------------------------------------------------------------------
  *

@@ -19,7 +19,7 @@ struct broker {
     int answers;
     int lines;              /* logged */
     int fail;               /* how many of the next messages cannot be sent */
-    const char *attrs[5];   /* attributes that are set: name, value, ..., NULL */
+    const char *attrs[9];   /* attributes that are set: name, value, ..., NULL */
     const char *defined[2]; /* name and value of the last idt_attr_define () */
 };
 
@@ -294,27 +294,65 @@ static void check_durations (void)
     idt_close (b.h);
 }
 
-static void check_statedir (void)
+static bool has_place (const struct broker *b, const char *dir)
+{
+    struct module_place place;
+
+    return module_option_place (b->h, "toys", &place, NULL) == 0 && !place.store && strcmp (place.dir, dir) == 0;
+}
+
+static bool has_no_place (const struct broker *b, const char *text)
+{
+    struct module_place place;
+    idt_error_t error;
+
+    return module_option_place (b->h, "toys", &place, &error) < 0 && errno == EINVAL && strcmp (error.text, text) == 0;
+}
+
+static void check_folder (void)
 {
     struct broker b;
-    idt_error_t error;
-    const char *dir;
 
     begin (&b);
-    ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL
-            && strcmp (error.text, "rank 0 needs a folder to keep toys in: set statedir") == 0,
+    ok (has_no_place (&b, "rank 0 needs a folder to keep toys in: set statedir"),
         "a module on rank 0 without a statedir and rundir is refused");
     b.attrs[0] = "rundir";
     b.attrs[1] = "/run/x";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/run/x") == 0,
-        "a module uses rundir if statedir is not set");
+    ok (has_place (&b, "/run/x"), "a module uses rundir if statedir is not set");
     b.attrs[2] = "statedir";
     b.attrs[3] = "/var/x";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/var/x") == 0,
-        "a module prefers statedir to rundir");
+    ok (has_place (&b, "/var/x"), "a module prefers statedir to rundir");
     b.attrs[3] = "";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL,
+    ok (has_no_place (&b, "rank 0 needs a folder to keep toys in: set statedir"),
         "a folder with an empty name counts as not set");
+    idt_close (b.h);
+}
+
+static void check_store (void)
+{
+    struct module_place place;
+    struct broker b;
+
+    begin (&b);
+    b.attrs[0] = "root.store";
+    b.attrs[1] = "service=x";
+    ok (has_no_place (&b, "rank 0 cannot keep toys in root.store: root.term= is not a term"),
+        "a module does not use root.store if its broker does not have the role");
+    b.attrs[2] = "root.term";
+    b.attrs[3] = "7";
+    ok (has_no_place (&b, "rank 0 cannot keep toys in root.store: the instance is not known"),
+        "a module does not use root.store if the instance is not known");
+    b.attrs[4] = "instance.uuid";
+    b.attrs[5] = "u";
+    ok (module_option_place (b.h, "toys", &place, NULL) == 0 && !place.dir && strcmp (place.store, "service=x") == 0
+            && place.term == 7 && !place.trust && strcmp (place.uuid, "u") == 0,
+        "a module uses root.store with the term of its broker");
+    b.attrs[6] = "root.store-sync";
+    b.attrs[7] = "trust";
+    ok (module_option_place (b.h, "toys", &place, NULL) == 0 && place.trust, "root.store-sync=trust is read");
+    b.attrs[1] = "";
+    ok (has_no_place (&b, "rank 0 needs a folder to keep toys in: set statedir"),
+        "a store with an empty name counts as not set");
     idt_close (b.h);
 }
 
@@ -326,6 +364,7 @@ int main (void)
     check_stop ();
     check_numbers ();
     check_durations ();
-    check_statedir ();
+    check_folder ();
+    check_store ();
     return done_testing ();
 }

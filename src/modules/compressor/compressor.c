@@ -148,7 +148,7 @@ static int read_options (idt_t *h, struct compressor_options *o, idt_error_t *er
     *o = (struct compressor_options){ 0 };
     if (idt_get_rank (h, &o->rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
-    if ((o->rank == 0 && module_option_statedir (h, "documents", &o->statedir, errp) < 0)
+    if ((o->rank == 0 && module_option_place (h, "documents", &o->place, errp) < 0)
         || module_option_number (h, "compressor.max-documents", "1024", 1, 65536, &o->max_documents, errp) < 0
         || module_option_number (h, "compressor.max-sessions", "65536", 1, MILLION, &o->limits.sessions, errp) < 0
         || module_option_number (h, "compressor.max-clusters", "1000000", 1, MILLION, &o->limits.clusters, errp) < 0

@@ -42,7 +42,7 @@ struct compressor_options {
     uint32_t compact;     /* number of stored ranges after which the form is written again */
     uint64_t timeout_ms;
     struct orderer_limits limits;
-    const char *statedir; /* borrowed; rank 0 only */
+    struct module_place place; /* rank 0 only */
 };
 
 struct service_counters {

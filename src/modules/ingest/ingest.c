@@ -355,7 +355,7 @@ static int read_options (idt_t *h, struct ingest_options *o, idt_error_t *errp)
     *o = (struct ingest_options){ 0 };
     if (idt_get_rank (h, &o->rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
-    if ((o->rank == 0 && module_option_statedir (h, "jobs", &o->statedir, errp) < 0)
+    if ((o->rank == 0 && module_option_place (h, "jobs", &o->place, errp) < 0)
         || module_option_switch (h, "ingest.require-signature", "true", &o->require_signature, errp) < 0
         || module_option_switch (h, "ingest.allow-guests", "false", &o->allow_guests, errp) < 0
         || module_option_number (h, "ingest.max-jobspec", "1048576", 1024, 16 * MIB, &o->max_jobspec, errp) < 0

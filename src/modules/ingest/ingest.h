@@ -44,7 +44,7 @@ struct ingest_options {
     uint64_t remember_ms;
     uint64_t settle_ms;
     uint64_t timeout_ms;
-    const char *statedir; /* borrowed; rank 0 only */
+    struct module_place place; /* rank 0 only */
 };
 
 struct submit_checks;

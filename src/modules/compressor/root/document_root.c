@@ -254,7 +254,7 @@ static void take_late (struct document_root *root)
         &why,
         "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): the requests may "
         "still be done later",
-        root->service->options.statedir, (unsigned long long)root->service->options.timeout_ms / 2);
+        root->service->options.place.dir, (unsigned long long)root->service->options.timeout_ms / 2);
     fail (root, ETIMEDOUT, &why);
 }
 
@@ -423,7 +423,7 @@ static void open_store (struct document_root *root)
     root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
                                             .clusters = UINT32_MAX,
                                             .window = o->limits.window };
-    root->store = document_store_open (o->statedir, holder, &reader, root, &root->why);
+    root->store = document_store_open (o->place.dir, holder, &reader, root, &root->why);
     root->limits = o->limits;
     if (root->store) {
         tell_copied (root);

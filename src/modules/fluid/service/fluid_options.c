@@ -50,7 +50,7 @@ static int get_place (idt_t *h, struct fluid_options *o, idt_error_t *errp)
         return errsetf (errp, EINVAL, "the attribute broker.uuid is missing or is not a UUID");
     if (name_incarnation (o, uuid) < 0)
         return errprintf (errp, "cannot get random numbers: %s", strerror (errno));
-    return o->node.rank != 0 ? 0 : module_option_statedir (h, "its horizon", &o->statedir, errp);
+    return o->node.rank != 0 ? 0 : module_option_place (h, "its horizon", &o->place, errp);
 }
 
 static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)

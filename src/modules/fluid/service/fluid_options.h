@@ -37,7 +37,7 @@ struct fluid_options {
     int64_t epoch_ms;
     const char *recover;  /* borrowed; NULL: not given */
     uint64_t max_jump_ms; /* 0: no limit */
-    const char *statedir; /* borrowed; rank 0 only */
+    struct module_place place; /* rank 0 only */
 };
 
 /* Read the attributes of the handle's broker. Returns 0, or -1 with errno set (EINVAL: an invalid value) and a sentence

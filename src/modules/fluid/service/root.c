@@ -79,7 +79,7 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void describe_foreign_lease (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
-    const char *dir = sv->options.statedir;
+    const char *dir = sv->options.place.dir;
     char ours[DATE_SIZE], theirs[DATE_SIZE];
 
     if (s->foreign.has_epoch)
@@ -155,13 +155,13 @@ static struct horizon_store *recover_store (struct service *sv, const char *hold
     char path[PATH_MAX];
 
     if (!o->has_epoch) {
-        errprintf (errp, "%s: damaged: fluid.recover-horizon needs the instance's fluid.epoch", o->statedir);
+        errprintf (errp, "%s: damaged: fluid.recover-horizon needs the instance's fluid.epoch", o->place.dir);
         return errset_null (EINVAL);
     }
-    if (horizon_store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
+    if (horizon_store_set_aside (o->place.dir, path, sizeof (path), errp) < 0)
         return NULL;
     idt_log (sv->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
-    return horizon_store_open_anew (o->statedir, holder, content, errp);
+    return horizon_store_open_anew (o->place.dir, holder, content, errp);
 }
 
 static struct horizon_store *open_store (struct service *sv, struct horizon_store_content *content, idt_error_t *errp)
@@ -173,8 +173,8 @@ static struct horizon_store *open_store (struct service *sv, struct horizon_stor
     snprintf (who, sizeof (who), "broker %.8s", o->node.incarnation);
     database_holder (holder, who);
     if (!o->recover)
-        return horizon_store_open (o->statedir, holder, content, errp);
-    if (!(st = horizon_store_open_anew (o->statedir, holder, content, errp)) && errno == EBADMSG)
+        return horizon_store_open (o->place.dir, holder, content, errp);
+    if (!(st = horizon_store_open_anew (o->place.dir, holder, content, errp)) && errno == EBADMSG)
         st = recover_store (sv, holder, content, errp);
     return st;
 }

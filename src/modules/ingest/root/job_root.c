@@ -158,7 +158,7 @@ static void take_slow (struct job_root *root)
 {
     root->slow = true;
     errprintf (&root->slow_why, "%s/ingest.sqlite: the disk has not answered for %" PRIu64 " ms",
-               root->service->options.statedir, root->slow_ms);
+               root->service->options.place.dir, root->slow_ms);
     idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until it answers", root->slow_why.text);
 }
 
@@ -469,7 +469,7 @@ static void open_store (struct job_root *root)
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    root->store = job_store_open (root->service->options.statedir, holder, &root->counts, &root->why);
+    root->store = job_store_open (root->service->options.place.dir, holder, &root->counts, &root->why);
     root->opened_ms = ingest_now_ms ();
     /* Acknowledgement time continues from the newest time that is stored. If no time is stored, it starts at the wall
      * clock's time, which earlier versions used for all acknowledgements.
