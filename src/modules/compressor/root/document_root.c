@@ -14,7 +14,9 @@
  * would have created are not created. A commit that takes longer than half of compressor.timeout counts as failing
  * until it ends.
  *
- * If the store cannot be used at all, there are no documents, and requests get the reason. The broker is not affected.
+ * A store in a folder is open when the module has started. A store in PostgreSQL is opened while the broker starts;
+ * until then requests wait, as for a commit. If it cannot be opened now, that is tried again each OPEN_PAUSE_MS. If a
+ * store cannot be used at all, there are no documents, and requests get the reason. The broker is not affected.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,6 +31,8 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
+
+#define OPEN_PAUSE_MS 1000
 
 static void document_root_turn (struct document_root *root);
 
@@ -51,7 +55,9 @@ static bool form_is_due (struct document_root *root, const struct stored_documen
                && since >= idcomp_stats (orderer_ids (doc->orderer)).clusters / 8);
 }
 
-static int make_change (struct document_root *root, struct stored_document *doc, struct document_store_change *change)
+/* '*forms' are the bytes of the group's forms. */
+static int make_change (struct document_root *root, struct stored_document *doc, struct document_store_change *change,
+                        size_t *forms)
 {
     int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
 
@@ -64,10 +70,11 @@ static int make_change (struct document_root *root, struct stored_document *doc,
         change->deleted = !*root->edit.name;
         change->new_name = change->deleted ? NULL : root->edit.name;
     }
-    if (form_is_due (root, doc)) {
+    if (form_is_due (root, doc) && (doc->form_seq < 0 || *forms < GROUP_BYTES)) {
         change->document.seq = orderer_seq (doc->orderer);
         if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
             return -1;
+        *forms += change->document.form_size;
     }
     if (n > 0 && !(change->ranges = calloc ((size_t)n, sizeof (change->ranges[0]))))
         return -1;
@@ -89,7 +96,7 @@ static void drop_changes (struct document_root *root)
 /* Collect the changes to store. Returns 0, or -1 with errno ENOMEM. */
 static int collect_changes (struct document_root *root)
 {
-    size_t n = 0;
+    size_t n = 0, forms = 0;
 
     for (uint32_t i = 0; i < root->ndocs; i++)
         n += has_changed (root, root->docs[i]);
@@ -98,7 +105,8 @@ static int collect_changes (struct document_root *root)
         return -1;
     root->changes = changes;
     for (uint32_t i = 0; i < root->ndocs; i++)
-        if (has_changed (root, root->docs[i]) && make_change (root, root->docs[i], &changes[root->nchanges++]) < 0)
+        if (has_changed (root, root->docs[i])
+            && make_change (root, root->docs[i], &changes[root->nchanges++], &forms) < 0)
             return -1;
     return 0;
 }
@@ -208,13 +216,19 @@ static void take_stored (struct document_root *root)
         end_group (root);
 }
 
+/* The errno of a failure in answers. Some values would tell sessions that their document does not exist. */
+static int answered_errnum (int errnum)
+{
+    return errnum == 0 || docsession_is_final (errnum) ? EIO : errnum;
+}
+
 /* Report that the group cannot be stored now, and answer its requests and all waiting ones with the reason. */
 static void fail (struct document_root *root, int errnum, const idt_error_t *why)
 {
     if (!root->told || strcmp (root->why.text, why->text) != 0) /* log each reason once */
         idt_log (root->service->h, LOG_CRIT, "%s: no ranges are ordered until they can be stored", why->text);
     root->told = true;
-    root->failing = errnum;
+    root->failing = answered_errnum (errnum);
     root->why = *why;
     root->failures++;
     document_root_refuse_all (root);
@@ -250,13 +264,100 @@ static void take_late (struct document_root *root)
 {
     idt_error_t why;
 
-    errprintf (
-        &why,
-        "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): the requests may "
-        "still be done later",
-        root->service->options.place.dir, (unsigned long long)root->service->options.timeout_ms / 2);
+    document_store_late (root->store, root->service->options.timeout_ms / 2, &why);
     fail (root, ETIMEDOUT, &why);
 }
+
+/* --- opening the store ------------------------------------------------------------------------------------------ */
+
+static void begin_work (struct document_root *root)
+{
+    assert (!root->committing && root->publishing == 0);
+    root->committing = true;
+    root->commit_us = clock_us (CLOCK_MONOTONIC);
+    service_arm (root->service);
+}
+
+static void begin_opening (struct document_root *root)
+{
+    begin_work (root);
+    document_root_documents_cut (root, 0);
+    /* Read the documents without limits, because the limits may be lower now than when the documents were stored. */
+    root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
+                                            .clusters = UINT32_MAX,
+                                            .window = root->service->options.limits.window };
+    document_store_open (root->store);
+}
+
+static void tell_copied (const struct document_root *root)
+{
+    time_t at = document_store_copied (root->store);
+    char date[32];
+    struct tm tm;
+
+    if (at > 0 && gmtime_r (&at, &tm) && strftime (date, sizeof (date), "%FT%TZ", &tm) > 0)
+        idt_log (
+            root->service->h, LOG_WARNING,
+            "documents are a copy of %s: each has a new UUID now, and sessions of the original documents are refused",
+            date);
+}
+
+/* Whether opening the store again would fail again. A store in a folder is opened once. */
+static bool cannot_be_opened (const struct document_root *root, int errnum)
+{
+    return !root->service->options.place.store || errnum == EBADMSG || errnum == STATE_REFUSED || errnum == ENOSYS
+           || errnum == EINVAL || errnum == EAGAIN;
+}
+
+/* A store that cannot be used is handled like a disk that always fails. */
+static void give_up (struct document_root *root, int errnum, const idt_error_t *why)
+{
+    root->why = *why;
+    root->failing = answered_errnum (errnum);
+    root->told = true;
+    idt_watcher_destroy (root->store_watcher);
+    root->store_watcher = NULL;
+    document_store_close (root->store);
+    root->store = NULL;
+    document_root_documents_cut (root, 0);
+    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is reloaded",
+             why->text);
+    document_root_refuse_all (root);
+}
+
+/* The store is open: answer the requests that came before. */
+static void take_opened (struct document_root *root)
+{
+    struct fifo early = root->waiting;
+    const idt_msg_t *msg;
+
+    root->open = true;
+    root->failing = 0;
+    root->limits = root->service->options.limits;
+    tell_copied (root);
+    if (root->told)
+        idt_log (root->service->h, LOG_NOTICE, "documents are stored again: ranges are ordered");
+    root->told = false;
+    root->waiting = (struct fifo){ 0 };
+    while ((msg = fifo_pop (&early))) {
+        document_root_request (root, msg);
+        idt_msg_unref (msg);
+    }
+    fifo_fini (&early);
+}
+
+static void end_opening (struct document_root *root, int rc, int errnum, const idt_error_t *why)
+{
+    root->committing = false;
+    if (rc > 0)
+        take_opened (root);
+    else if (cannot_be_opened (root, errnum))
+        give_up (root, errnum, why);
+    else
+        fail (root, errnum, why);
+}
+
+/* --- one commit after another ------------------------------------------------------------------------------------ */
 
 static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 {
@@ -266,6 +367,10 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (rc == 0)
         return;
+    if (!root->open) {
+        end_opening (root, rc, errno, &why);
+        return;
+    }
     root->committing = false;
     uint64_t took_us = clock_us (CLOCK_MONOTONIC) - root->commit_us;
     if (rc > 0) {
@@ -278,10 +383,7 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void commit (struct document_root *root)
 {
-    assert (!root->committing && root->publishing == 0);
-    root->committing = true;
-    root->commit_us = clock_us (CLOCK_MONOTONIC);
-    service_arm (root->service);
+    begin_work (root);
     document_store_commit (root->store, root->changes, root->nchanges);
 }
 
@@ -290,12 +392,16 @@ static void commit (struct document_root *root)
 static void start_group (struct document_root *root)
 {
     const idt_msg_t *msg;
+    size_t bytes = 0, size;
 
-    while (root->ntasks < GROUP_MAX && !root->edit.doc && (msg = fifo_pop (&root->waiting)))
+    root->confirm = false;
+    while (root->ntasks < GROUP_MAX && bytes < GROUP_BYTES && !root->edit.doc && (msg = fifo_pop (&root->waiting))) {
+        bytes += idt_msg_payload (msg, NULL, &size) == 0 ? size : 0;
         document_root_task_begin (root, msg);
+    }
     if (collect_changes (root) < 0)
         take_failed (root, ENOMEM, &(idt_error_t){ "out of memory" });
-    else if (root->nchanges > 0)
+    else if (root->nchanges > 0 || root->confirm)
         commit (root);
     else
         document_root_tasks_finish (root);
@@ -309,7 +415,7 @@ static void document_root_turn (struct document_root *root)
 
 void document_root_request (struct document_root *root, const idt_msg_t *msg)
 {
-    if (root->store && document_root_read (root, msg))
+    if (root->open && document_root_read (root, msg))
         return;
     if (root->failing)
         document_root_refuse (root, msg);
@@ -328,6 +434,12 @@ void document_root_forget (struct document_root *root, const idt_msg_t *disconne
 /* Try again to store the changes. If memory was too short to collect them before, collect them first. */
 static void retry (struct document_root *root)
 {
+    if (!root->open) {
+        if (clock_us (CLOCK_MONOTONIC) - root->commit_us >= OPEN_PAUSE_MS * 1000)
+            begin_opening (root);
+        service_arm (root->service);
+        return;
+    }
     if (root->nchanges == 0 && collect_changes (root) < 0) {
         drop_changes (root);
         service_arm (root->service);
@@ -351,18 +463,27 @@ void document_root_tick (struct document_root *root)
     }
 }
 
+/* While the store is opened, its thread adds the documents. */
+static uint32_t count_documents (const struct document_root *root)
+{
+    return root->open ? root->ndocs : 0;
+}
+
 json_t *document_root_stats (const struct document_root *root)
 {
-    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
-                      (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated",
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)count_documents (root),
+                      "groups", (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated",
                       (json_int_t)root->repeated, "refused", (json_int_t)root->refused, "events",
                       (json_int_t)root->events, "failures", (json_int_t)root->failures, "forms",
-                      (json_int_t)root->forms, "store", root->told ? root->why.text : "good");
+                      (json_int_t)root->forms, "store",
+                      root->told   ? root->why.text
+                      : root->open ? "good"
+                                   : "being opened");
 }
 
 void document_root_report (const struct document_root *root, struct metrics *m)
 {
-    metrics_put_count (m, "compressor_documents", root->ndocs);
+    metrics_put_count (m, "compressor_documents", count_documents (root));
     metrics_put_count (m, "compressor_ranges", root->ranges);
     metrics_put_count (m, "compressor_ranges_repeated", root->repeated);
     metrics_put_count (m, "compressor_ranges_refused", root->refused);
@@ -398,42 +519,21 @@ static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t 
     return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is stored twice", doc->name, (long long)seq);
 }
 
-static void tell_copied (const struct document_root *root)
-{
-    time_t at = document_store_copied (root->store);
-    char date[32];
-    struct tm tm;
-
-    if (at > 0 && gmtime_r (&at, &tm) && strftime (date, sizeof (date), "%FT%TZ", &tm) > 0)
-        idt_log (
-            root->service->h, LOG_WARNING,
-            "documents are a copy of %s: each has a new UUID now, and sessions of the original documents are refused",
-            date);
-}
-
-/* Open the store. A store that cannot be used is handled like a disk that always fails. */
-static void open_store (struct document_root *root)
+static int open_store (struct document_root *root, idt_error_t *errp)
 {
     static const struct document_store_reader reader = { read_document_cb, read_range_cb };
-    const struct compressor_options *o = &root->service->options;
+    const struct module_place *place = &root->service->options.place;
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    /* Read the documents without limits, because the limits may be lower now than when the documents were stored. */
-    root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
-                                            .clusters = UINT32_MAX,
-                                            .window = o->limits.window };
-    root->store = document_store_open (o->place.dir, holder, &reader, root, &root->why);
-    root->limits = o->limits;
-    if (root->store) {
-        tell_copied (root);
-        return;
+    if (!(root->store = document_store_create (place, holder, &reader, root, errp)))
+        return -1;
+    begin_opening (root);
+    if (!place->store) {
+        int rc = document_store_wait (root->store, errp);
+        end_opening (root, rc, errno, errp);
     }
-    root->failing = errno ? errno : EIO;
-    root->told = true;
-    document_root_documents_cut (root, 0);
-    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is reloaded",
-             root->why.text);
+    return 0;
 }
 
 void document_root_destroy (struct document_root *root)
@@ -441,8 +541,12 @@ void document_root_destroy (struct document_root *root)
     if (!root)
         return;
     int saved = errno;
-    document_root_reads_fini (root);
     idt_watcher_destroy (root->store_watcher);
+    if (!root->open) { /* its thread may be adding documents */
+        document_store_close (root->store);
+        root->store = NULL;
+    }
+    document_root_reads_fini (root);
     document_root_tasks_stop (root);
     service_respond_all (root->service, &root->waiting, EHOSTUNREACH, SERVICE_STOPPING);
     fifo_fini (&root->waiting);
@@ -458,13 +562,18 @@ void document_root_destroy (struct document_root *root)
 struct document_root *document_root_create (struct compressor *sv, idt_error_t *errp)
 {
     struct document_root *root = calloc (1, sizeof (*root));
+    idt_error_t why = { "" };
 
     if (!root) {
         errprintf (errp, "out of memory");
         return NULL;
     }
     root->service = sv;
-    open_store (root);
+    if (open_store (root, &why) < 0) {
+        *errp = why;
+        document_root_destroy (root);
+        return NULL;
+    }
     if (!root->store)
         return root;
     root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), document_store_fd (root->store), IDT_POLLIN,

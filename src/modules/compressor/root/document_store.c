@@ -1,179 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document_store.c - the documents of an instance in an SQLite file
+/* document_store.c - the documents of an instance: a thread, and the place in which it keeps them
  *
- *   documents  id, name, uuid, seq, form: the stored form with ranges 1 ... seq finalized
- *   ranges     document, seq, text: later ranges
- *   owners     document, userid: the owner. Files of older versions get this table when they are opened
- *
- * The state of a document is its form and then its ranges in order. The numbers of ranges must be consecutive.
- *
- * While a commit is under way, the database belongs to the worker's thread. At other times it belongs to the thread of
- * the module.
+ * While work is under way, the backend belongs to the worker's thread, except for stop () and late ().
  */
 #include <errno.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libsqlite/database.h"
 #include "libutil/errprintf.h"
 #include "libutil/worker.h"
-#include "modules/compressor/root/document_store.h"
-
-enum statement {
-    PUT_DOCUMENT,
-    PUT_OWNER,
-    DROP_RANGES,
-    PUT_RANGE,
-    RENAME_DOCUMENT,
-    DELETE_DOCUMENT,
-    DELETE_OWNER,
-    STATEMENTS
-};
-
-#define OWNERS "CREATE TABLE IF NOT EXISTS owners (document INTEGER PRIMARY KEY, userid INTEGER NOT NULL)"
-
-static const char *const sql[STATEMENTS] = {
-    [PUT_DOCUMENT] = "INSERT OR REPLACE INTO documents (id, name, uuid, seq, form) VALUES (?, ?, ?, ?, ?);",
-    [PUT_OWNER] = "INSERT OR REPLACE INTO owners (document, userid) VALUES (?, ?);",
-    [DROP_RANGES] = "DELETE FROM ranges WHERE document = ? AND seq <= ?;",
-    [PUT_RANGE] = "INSERT INTO ranges (document, seq, text) VALUES (?, ?, ?);",
-    [RENAME_DOCUMENT] = "UPDATE documents SET name = ?2 WHERE id = ?1;",
-    [DELETE_DOCUMENT] = "DELETE FROM documents WHERE id = ?;",
-    [DELETE_OWNER] = "DELETE FROM owners WHERE document = ?;",
-};
-
-static const struct database_kind kind = {
-    .name = "compressor.sqlite",
-    .application_id = 1768191075, /* "idtc" */
-    .version = 1,
-    .create = "CREATE TABLE documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, uuid TEXT NOT NULL,"
-              " seq INTEGER NOT NULL, form BLOB NOT NULL);"
-              "CREATE TABLE ranges (document INTEGER NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,"
-              " PRIMARY KEY (document, seq)) WITHOUT ROWID;" OWNERS,
-    .advice = "move it and its -wal away, then restore a copy or run idtree state forget; ranks with open "
-              "documents can save them",
-};
+#include "modules/compressor/root/document_backend.h"
 
 struct document_store {
-    struct database *d;
-    sqlite3_stmt *stmt[STATEMENTS];
+    const struct document_backend *backend;
+    void *b;
+    char holder[DATABASE_HOLDER_MAX];
     struct worker *worker;
-    int64_t copied_s;                            /* time of the copy that was opened, Unix seconds; 0: not a copy */
+    const struct document_store_reader *reader;
+    void *arg;
+    bool opening;                                /* the work is to open the store, else a commit */
     const struct document_store_change *changes; /* of the commit that is under way */
     size_t nchanges;
 };
 
-/* --- writing ------------------------------------------------------------------------------------------ */
-
-/* Run a statement whose values are bound. */
-static int run (struct document_store *st, enum statement s, idt_error_t *errp)
-{
-    int rc = database_step (st->d, st->stmt[s], errp), saved = errno;
-
-    sqlite3_reset (st->stmt[s]);
-    errno = saved;
-    return rc < 0 ? -1 : 0;
-}
-
-/* Delete the ranges of a document up to 'seq'. */
-static int drop_ranges (struct document_store *st, int64_t id, int64_t seq, idt_error_t *errp)
-{
-    sqlite3_bind_int64 (st->stmt[DROP_RANGES], 1, id);
-    sqlite3_bind_int64 (st->stmt[DROP_RANGES], 2, seq);
-    return run (st, DROP_RANGES, errp);
-}
-
-static int put_owner (struct document_store *st, const struct document_store_document *doc, idt_error_t *errp)
-{
-    if (doc->owner == IDT_USERID_UNKNOWN)
-        return 0;
-    sqlite3_bind_int64 (st->stmt[PUT_OWNER], 1, doc->id);
-    sqlite3_bind_int64 (st->stmt[PUT_OWNER], 2, doc->owner);
-    return run (st, PUT_OWNER, errp);
-}
-
-static int put_document (struct document_store *st, const struct document_store_document *doc, idt_error_t *errp)
-{
-    sqlite3_stmt *put = st->stmt[PUT_DOCUMENT];
-
-    sqlite3_bind_int64 (put, 1, doc->id);
-    sqlite3_bind_text (put, 2, doc->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text (put, 3, doc->uuid, -1, SQLITE_STATIC);
-    sqlite3_bind_int64 (put, 4, doc->seq);
-    sqlite3_bind_blob64 (put, 5, doc->form, doc->form_size, SQLITE_STATIC);
-    return run (st, PUT_DOCUMENT, errp) < 0 || put_owner (st, doc, errp) < 0
-                   || drop_ranges (st, doc->id, doc->seq, errp) < 0
-               ? -1
-               : 0;
-}
-
-static int put_range (struct document_store *st, int64_t document, int64_t seq, const char *text, idt_error_t *errp)
-{
-    sqlite3_stmt *put = st->stmt[PUT_RANGE];
-
-    sqlite3_bind_int64 (put, 1, document);
-    sqlite3_bind_int64 (put, 2, seq);
-    sqlite3_bind_text (put, 3, text, -1, SQLITE_STATIC);
-    return run (st, PUT_RANGE, errp);
-}
-
-static int delete_document (struct document_store *st, int64_t id, idt_error_t *errp)
-{
-    sqlite3_bind_int64 (st->stmt[DELETE_DOCUMENT], 1, id);
-    sqlite3_bind_int64 (st->stmt[DELETE_OWNER], 1, id);
-    return drop_ranges (st, id, INT64_MAX, errp) < 0 || run (st, DELETE_OWNER, errp) < 0
-                   || run (st, DELETE_DOCUMENT, errp) < 0
-               ? -1
-               : 0;
-}
-
-static int rename_document (struct document_store *st, int64_t id, const char *name, idt_error_t *errp)
-{
-    sqlite3_bind_int64 (st->stmt[RENAME_DOCUMENT], 1, id);
-    sqlite3_bind_text (st->stmt[RENAME_DOCUMENT], 2, name, -1, SQLITE_STATIC);
-    return run (st, RENAME_DOCUMENT, errp);
-}
-
-/* Store a change. Ranges that the form of the same change contains are not stored as rows. */
-static int put_change (struct document_store *st, const struct document_store_change *change, idt_error_t *errp)
-{
-    const struct document_store_document *doc = &change->document;
-
-    if (change->deleted)
-        return delete_document (st, doc->id, errp);
-    if (doc->form && put_document (st, doc, errp) < 0)
-        return -1;
-    for (size_t i = 0; i < change->nranges; i++) {
-        int64_t seq = change->first + (int64_t)i;
-        if (!(doc->form && seq <= doc->seq) && put_range (st, doc->id, seq, change->ranges[i], errp) < 0)
-            return -1;
-    }
-    return change->new_name ? rename_document (st, doc->id, change->new_name, errp) : 0;
-}
-
-static int write_changes (void *arg, idt_error_t *errp)
+static int work (void *arg, idt_error_t *errp)
 {
     struct document_store *st = arg;
 
-    if (database_run (st->d, "BEGIN IMMEDIATE;", errp) < 0)
-        return -1;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < st->nchanges; i++)
-        rc = put_change (st, &st->changes[i], errp);
-    if (rc == 0)
-        rc = database_run (st->d, "COMMIT;", errp);
-    if (rc < 0) {
-        int saved = errno;
-        database_run (st->d, "ROLLBACK;", NULL);
-        errno = saved;
-    }
-    return rc;
+    if (!st->opening)
+        return st->backend->write (st->b, st->changes, st->nchanges, errp);
+    return st->backend->open (st->b, errp) < 0 || st->backend->read (st->b, st->reader, st->arg, errp) < 0 ? -1 : 0;
+}
+
+void document_store_open (struct document_store *st)
+{
+    st->opening = true;
+    worker_begin (st->worker);
 }
 
 void document_store_commit (struct document_store *st, const struct document_store_change *changes, size_t n)
 {
+    st->opening = false;
     st->changes = changes;
     st->nchanges = n;
     worker_begin (st->worker);
@@ -189,102 +61,24 @@ int document_store_result (struct document_store *st, idt_error_t *errp)
     return worker_result (st->worker, errp);
 }
 
-/* --- reading --------------------------------------------------------------------------------------------- */
-
-static int read_ranges (struct document_store *st, const struct document_store_document *doc, sqlite3_stmt *ranges,
-                        const struct document_store_reader *reader, void *arg, idt_error_t *errp)
+int document_store_wait (struct document_store *st, idt_error_t *errp)
 {
-    int64_t expected = doc->seq;
+    struct pollfd pfd = { .fd = document_store_fd (st), .events = POLLIN };
     int rc;
 
-    sqlite3_reset (ranges);
-    sqlite3_bind_int64 (ranges, 1, doc->id);
-    while ((rc = database_step (st->d, ranges, errp)) > 0) {
-        if (sqlite3_column_int64 (ranges, 0) != ++expected)
-            return errsetf (errp, EBADMSG, "%s: damaged (range %lld of %s is missing): %s", st->d->path,
-                            (long long)expected, doc->name, kind.advice);
-        if (reader->range (arg, expected, (const char *)sqlite3_column_text (ranges, 1), errp) < 0)
-            return -1;
-    }
+    while ((rc = document_store_result (st, errp)) == 0)
+        poll (&pfd, 1, -1);
     return rc;
 }
 
-static int read_documents (struct document_store *st, sqlite3_stmt *documents, sqlite3_stmt *ranges,
-                           const struct document_store_reader *reader, void *arg, idt_error_t *errp)
+void document_store_late (const struct document_store *st, uint64_t ms, idt_error_t *why)
 {
-    int rc;
-
-    while ((rc = database_step (st->d, documents, errp)) > 0) {
-        const struct document_store_document doc = {
-            .id = sqlite3_column_int64 (documents, 0),
-            .name = (const char *)sqlite3_column_text (documents, 1),
-            .uuid = (const char *)sqlite3_column_text (documents, 2),
-            .seq = sqlite3_column_int64 (documents, 3),
-            .form = sqlite3_column_blob (documents, 4),
-            .form_size = (size_t)sqlite3_column_bytes (documents, 4),
-            .owner = sqlite3_column_type (documents, 5) == SQLITE_NULL ? IDT_USERID_UNKNOWN
-                                                                       : (uint32_t)sqlite3_column_int64 (documents, 5),
-        };
-        if (reader->document (arg, &doc, errp) < 0 || read_ranges (st, &doc, ranges, reader, arg, errp) < 0)
-            return -1;
-    }
-    return rc;
-}
-
-static int read_all (struct document_store *st, const struct document_store_reader *reader, void *arg,
-                     idt_error_t *errp)
-{
-    sqlite3_stmt *documents = database_prepare (st->d,
-                                                "SELECT id, name, uuid, seq, form, userid FROM documents"
-                                                " LEFT JOIN owners ON document = id ORDER BY id;",
-                                                errp);
-    sqlite3_stmt *ranges = database_prepare (st->d, "SELECT seq, text FROM ranges WHERE document = ? ORDER BY seq;",
-                                             errp);
-    int rc = documents && ranges ? read_documents (st, documents, ranges, reader, arg, errp) : -1;
-    int saved = errno;
-
-    sqlite3_finalize (documents);
-    sqlite3_finalize (ranges);
-    errno = saved;
-    return rc;
-}
-
-/* --- copies ---------------------------------------------------------------------------------------------- */
-
-/* The documents of a copy get new UUIDs, so they count as other documents. Sessions of the original documents may be
- * ahead of the copy, and are refused because of the UUID. SQLite seeds the generator of these random bytes from the
- * system.
- */
-#define NEW_UUID                                                                                                    \
-    "lower (hex (randomblob (4)) || '-' || hex (randomblob (2)) || '-4' || substr (hex (randomblob (2)), 2) || '-'" \
-    " || substr ('89ab', 1 + (random () & 3), 1) || substr (hex (randomblob (2)), 2) || '-' || hex (randomblob (6)))"
-
-static int begin_anew (struct document_store *st, idt_error_t *errp)
-{
-    if (database_copied (st->d, &st->copied_s, errp) < 0)
-        return -1;
-    if (st->copied_s == 0)
-        return 0;
-    return database_run (st->d,
-                         "BEGIN IMMEDIATE; UPDATE documents SET uuid = " NEW_UUID ";" DATABASE_COPY_UNMARK "COMMIT;",
-                         errp);
+    st->backend->late (st->b, ms, why);
 }
 
 int64_t document_store_copied (const struct document_store *st)
 {
-    return st->copied_s;
-}
-
-/* --- open and close ---------------------------------------------------------------------------------------- */
-
-static int prepare (struct document_store *st, idt_error_t *errp)
-{
-    if (database_run (st->d, OWNERS ";", errp) < 0)
-        return -1;
-    for (int i = 0; i < STATEMENTS; i++)
-        if (!(st->stmt[i] = database_prepare (st->d, sql[i], errp)))
-            return -1;
-    return 0;
+    return st->backend->copied (st->b);
 }
 
 void document_store_close (struct document_store *st)
@@ -292,33 +86,32 @@ void document_store_close (struct document_store *st)
     if (!st)
         return;
     int saved = errno;
+    if (st->b && st->backend->stop)
+        st->backend->stop (st->b);
     worker_destroy (st->worker);
-    for (int i = 0; i < STATEMENTS; i++)
-        if (st->stmt[i])
-            sqlite3_finalize (st->stmt[i]);
-    database_close (st->d);
+    if (st->b)
+        st->backend->close (st->b);
     free (st);
     errno = saved;
 }
 
-struct document_store *document_store_open (const char *dir, const char *holder,
-                                            const struct document_store_reader *reader, void *arg, idt_error_t *errp)
+struct document_store *document_store_create (const struct module_place *place, const char *holder,
+                                              const struct document_store_reader *reader, void *arg, idt_error_t *errp)
 {
     struct document_store *st = calloc (1, sizeof (*st));
 
     if (!st) {
-        errprintf (errp, "%s: out of memory", dir);
+        errprintf (errp, "documents: out of memory");
         return NULL;
     }
-    if (!(st->d = database_open (&kind, dir, holder, errp)) || prepare (st, errp) < 0 || begin_anew (st, errp) < 0
-        || read_all (st, reader, arg, errp) < 0)
-        goto error;
-    if (!(st->worker = worker_create (write_changes, st))) {
-        errprintf (errp, "%s: cannot start a thread: %s", st->d->path, strerror (errno));
-        goto error;
+    st->backend = &document_disk;
+    st->reader = reader;
+    st->arg = arg;
+    snprintf (st->holder, sizeof (st->holder), "%s", holder);
+    if (!(st->b = st->backend->create (place, st->holder)) || !(st->worker = worker_create (work, st))) {
+        errprintf (errp, "documents: cannot start a thread: %s", strerror (errno));
+        document_store_close (st);
+        return NULL;
     }
     return st;
-error:
-    document_store_close (st);
-    return NULL;
 }

@@ -41,13 +41,28 @@ static int range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp
     return 0;
 }
 
+/* Open a store in a folder. Stores in a folder are at one place at a time. */
+static struct document_store *open_read (const char *folder, const struct document_store_reader *reader)
+{
+    static struct module_place place;
+
+    place.dir = folder;
+    content[0] = '\0';
+    error.text[0] = '\0';
+    struct document_store *st = document_store_create (&place, "broker 12345678, process 1 on here", reader, NULL,
+                                                       &error);
+    document_store_open (st);
+    if (document_store_wait (st, &error) > 0)
+        return st;
+    document_store_close (st);
+    return NULL;
+}
+
 static struct document_store *open_in (const char *folder)
 {
     static const struct document_store_reader reader = { document_cb, range_cb };
 
-    content[0] = '\0';
-    error.text[0] = '\0';
-    return document_store_open (folder, "broker 12345678, process 1 on here", &reader, NULL, &error);
+    return open_read (folder, &reader);
 }
 
 static int commit (struct document_store *st, const struct document_store_change *changes, size_t n)
@@ -141,8 +156,8 @@ static struct document_store *again (struct document_store *st)
     static const struct document_store_reader reader = { owner_cb, range_cb };
 
     document_store_close (st);
-    content[0] = owners[0] = '\0';
-    return document_store_open (dir, "x", &reader, NULL, &error);
+    owners[0] = '\0';
+    return open_read (dir, &reader);
 }
 
 #define EXCLUSIVE "PRAGMA locking_mode = EXCLUSIVE; " /* the test disk has no shared memory */

@@ -18,6 +18,11 @@
 
 #define GROUP_MAX 1024 /* the most requests of a group */
 
+/* A group begins no further request after it has requests of GROUP_BYTES, and writes no further form that is not needed
+ * after it has forms of GROUP_BYTES. So a commit stays far below 1 GiB, the most that PostgreSQL takes.
+ */
+#define GROUP_BYTES ((size_t)64 << 20)
+
 /* A stored form that is sent in pieces. It is made once for all requesters that read it at the same time. */
 struct kept_form {
     void *bytes; /* NULL: no form */
@@ -46,7 +51,7 @@ struct document_root_task {
     const idt_msg_t *msg;
     void (*answer) (struct document_root *root, const struct document_root_task *task);
     struct stored_document *doc;
-    json_t *results; /* of order, delete and rename: the answer */
+    json_t *results; /* of order, delete and rename: the answer; of a refused read: the error */
     int64_t seq;     /* of fetch: the first range; of state: the range of the form */
     size_t offset;   /* of state: bytes of the form before this piece */
     bool behind;     /* of join: the form may lack the newest ranges, because the requester will fetch them */
@@ -72,6 +77,7 @@ struct document_root {
     int64_t last_id; /* the highest document id so far; an id is not reused while this service runs */
 
     struct document_store *store; /* NULL: it cannot be used; 'why' has the reason */
+    bool open;                    /* the store is open, and 'docs' has its documents */
     idt_watcher_t *store_watcher;
 
     struct fifo waiting; /* requests that wait for the next group */
@@ -80,8 +86,9 @@ struct document_root {
     struct document_store_change *changes;
     size_t nchanges;
     struct document_root_edit edit;
-    bool committing;
-    uint64_t commit_us; /* CLOCK_MONOTONIC when the commit began */
+    bool confirm;       /* the group has a refusal that is answered only after a commit */
+    bool committing;    /* a commit is under way, or the store is being opened */
+    uint64_t commit_us; /* CLOCK_MONOTONIC when that began */
     size_t publishing;  /* events that the broker has not confirmed yet */
     int failing;        /* errno of the last commit; 0: it succeeded */
     idt_error_t why;
@@ -141,6 +148,12 @@ struct stored_document *document_root_find_joined (struct document_root *root, c
  */
 void document_root_task_begin (struct document_root *root, const idt_msg_t *msg);
 
+/* Whether a request that was refused with 'errnum' must wait for a commit. A session ends when it gets such a refusal.
+ * If another process has become rank 0, it may have what is missing here. So in PostgreSQL such refusals are answered
+ * only after a commit that began later: it fails if this rank 0 was replaced.
+ */
+bool document_root_must_confirm (const struct document_root *root, int errnum);
+
 /* Answer all tasks of the group. document_root_tasks_finish () answers them with their results,
  * document_root_tasks_stop () with the error that the service stops.
  */
@@ -167,7 +180,9 @@ const char *document_root_range_text (void *arg, int64_t seq);
 int document_root_reads_init (struct document_root *root);
 void document_root_reads_fini (struct document_root *root);
 
-/* Handle a request that only reads. Returns false if the request is not handled, because it changes documents. */
+/* Handle a request that only reads. Returns false if the request is not handled, because it changes documents, or was
+ * refused and must wait for a commit.
+ */
 bool document_root_read (struct document_root *root, const idt_msg_t *msg);
 
 /* Drop the kept form of a document. */

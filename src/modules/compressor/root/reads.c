@@ -285,7 +285,7 @@ bool document_root_read (struct document_root *root, const idt_msg_t *msg)
     if (!method)
         return false;
     int rc = document_root_begin (root, method, &read, msg, &error), errnum = errno;
-    if (makes_document (method, &read, errnum))
+    if (makes_document (method, &read, errnum) || (rc < 0 && document_root_must_confirm (root, errnum)))
         return false;
     if (rc < 0)
         service_respond_error (root->service, msg, errnum, error.text);

@@ -262,6 +262,12 @@ struct stored_document *document_root_find (struct document_root *root, const js
     return NULL;
 }
 
+/* Where the documents are, in messages. */
+static const char *place_name (const struct document_root *root)
+{
+    return root->service->options.place.store ? "root.store" : "statedir";
+}
+
 /* Refuse the document from now on, because a session has a different history than rank 0. Rank 0 cannot decide which
  * history is right.
  */
@@ -271,15 +277,15 @@ static void refuse_document (struct document_root *root, struct stored_document 
 
     if (seq > ours)
         errprintf (&doc->refused,
-                   "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in statedir. "
+                   "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in %s. "
                    "Restore the newer copy, or close it on ranks that are ahead and reload the compressor of rank 0",
-                   doc->name, (long long)ours, (long long)seq);
+                   doc->name, (long long)ours, (long long)seq, place_name (root));
     else
         errprintf (
             &doc->refused,
             "%s: rank 0 and a session have different histories up to range %lld: an older copy was in "
-            "statedir. Restore the newer copy, or close it on ranks that are ahead and reload the compressor of rank 0",
-            doc->name, (long long)seq);
+            "%s. Restore the newer copy, or close it on ranks that are ahead and reload the compressor of rank 0",
+            doc->name, (long long)seq, place_name (root));
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
 }
 
@@ -303,15 +309,16 @@ static void compare_history (struct document_root *root, struct stored_document 
 /* Report that a document that a session has joined does not exist any longer. The text names two possible reasons,
  * because UUIDs of deleted documents are not kept.
  */
-static void tell_gone (const struct stored_document *of_name, const char *name, idt_error_t *errp)
+static void tell_gone (struct document_root *root, const char *name, idt_error_t *errp)
 {
-    if (of_name)
+    if (find_name (root, name))
         errsetf (errp, ESTALE,
                  "document '%.100s' is a different one now: the joined one was deleted, or is missing in the copy in "
-                 "statedir",
-                 name);
+                 "%s",
+                 name, place_name (root));
     else
-        errsetf (errp, ENOENT, "document '%.100s' was deleted, or is missing in the copy in statedir", name);
+        errsetf (errp, ENOENT, "document '%.100s' was deleted, or is missing in the copy in %s", name,
+                 place_name (root));
 }
 
 struct stored_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
@@ -324,7 +331,7 @@ struct stored_document *document_root_find_joined (struct document_root *root, c
     if (!name)
         return document_root_find (root, o, errp);
     if (!doc) {
-        tell_gone (find_name (root, name), name, errp);
+        tell_gone (root, name, errp);
         return NULL;
     }
     if (digest && !*doc->refused.text)
@@ -370,6 +377,7 @@ static json_t *pack_result (struct document_root *root, const json_t *element)
     if (order_element (root, element, &doc, &error) == 0)
         return json_pack ("{s:I}", "seq", (json_int_t)orderer_seq (doc->orderer));
     root->refused++;
+    root->confirm |= document_root_must_confirm (root, errno);
     return json_pack ("{s:i s:s}", "errnum", errno, "text", error.text);
 }
 
@@ -501,9 +509,40 @@ static int begin_rename (struct document_root *root, struct document_root_task *
     return 0;
 }
 
+/* --- refused reads -------------------------------------------------------------------------------- */
+
+bool document_root_must_confirm (const struct document_root *root, int errnum)
+{
+    return root->service->options.place.store && (docsession_is_final (errnum) || errnum == ENOTRECOVERABLE);
+}
+
+static void answer_refused_read (struct document_root *root, const struct document_root_task *task)
+{
+    service_respond_error (root->service, task->msg,
+                           (int)json_integer_value (json_object_get (task->results, "errnum")),
+                           json_string_value (json_object_get (task->results, "text")));
+}
+
+/* A fetch or a request for a form that was refused: see whether it still would be. */
+static int begin_refused_read (struct document_root *root, struct document_root_task *task, const json_t *o,
+                               idt_error_t *errp)
+{
+    int64_t seq = json_integer_value (json_object_get (o, "from")) - 1;
+    idt_error_t why = { "" };
+
+    if (document_root_find_joined (root, o, seq < 0 ? 0 : seq, &why))
+        return errsetf (errp, EAGAIN, "the document was changed meanwhile: try again");
+    root->confirm |= document_root_must_confirm (root, errno);
+    task->answer = answer_refused_read;
+    task->results = json_pack ("{s:i s:s}", "errnum", errno, "text", why.text);
+    return task->results ? 0 : errsetf (errp, ENOMEM, "out of memory");
+}
+
 static const struct document_root_method methods[] = {
-    { "compressor.order", begin_order },   { "compressor.join", begin_join },     { "compressor.create", begin_create },
-    { "compressor.delete", begin_delete }, { "compressor.rename", begin_rename }, { NULL, NULL },
+    { "compressor.order", begin_order },        { "compressor.join", begin_join },
+    { "compressor.create", begin_create },      { "compressor.delete", begin_delete },
+    { "compressor.rename", begin_rename },      { "compressor.fetch", begin_refused_read },
+    { "compressor.state", begin_refused_read }, { NULL, NULL },
 };
 
 const struct document_root_method *document_root_find_method (const struct document_root_method *list,
