@@ -357,7 +357,8 @@ int conffile_check (struct attrs *now, struct attrs *fresh, conffile_known_f kno
 /* Whether the attribute has addresses of other hosts, which boot_reload () has already taken over. */
 static bool is_boots (const char *name)
 {
-    return strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0;
+    return strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0
+           || strcmp (name, "cluster.root") == 0;
 }
 
 /* Try to set an attribute to its new value. Returns whether the attribute has changed. */

@@ -98,6 +98,86 @@ static void test_find (void)
 #define NAME_60 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
 #define LONG_NAME NAME_60 NAME_60 NAME_60
 
+static struct cluster *make_roots (const char *hosts, const char *roots, const char *address, idt_error_t *errp)
+{
+    struct attrs *a = attrs_create ();
+
+    attr_give (a, "cluster.hosts", hosts, NULL);
+    attr_give_at (a, "cluster.root", roots, "file:4", NULL);
+    attr_give (a, "cluster.certificate", "/nowhere", NULL);
+    if (address)
+        attr_give (a, "cluster.address", address, NULL);
+    struct cluster *c = cluster_create (a, errp);
+    attrs_destroy (a);
+    return c;
+}
+
+static void places (const struct cluster *c, const char *host, int own_rank, int want_rank, int want_candidate)
+{
+    uint32_t rank = 99, candidate = 99, given = own_rank;
+    idt_error_t err = { "" };
+    int rc = cluster_find_place (c, host, own_rank < 0 ? NULL : &given, &rank, &candidate, &err);
+
+    ok (want_rank < 0 ? rc < 0 : rc == 0 && rank == (uint32_t)want_rank && candidate == (uint32_t)want_candidate,
+        "--host=%s --rank=%d is rank %d, candidate %d of rank 0 %s", host, own_rank, want_rank, want_candidate,
+        err.text);
+}
+
+static void test_roots (void)
+{
+    idt_error_t err = { "" };
+    struct cluster *c = make_roots ("root,n[0-2]", "n[0-2],s:8061", "%h-ib", &err);
+    char text[300];
+
+    ok (c && c->nroots == 4 && c->hosts[0].port == 8061 && c->hosts[1].port == 8060,
+        "a list of candidates has one port for rank 0 %s", err.text);
+    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://n0-ib,n1-ib,n2-ib,s-ib:8061") == 0,
+        "the endpoint of rank 0 has all candidates: %s", text);
+    ok (cluster_root_endpoint (c, 3, text, sizeof (text)) == 0 && strcmp (text, "tcp://s-ib:8061") == 0,
+        "each candidate has an endpoint of its own: %s", text);
+    places (c, "n1", 0, 0, 1);
+    places (c, "n1.x.org", 0, 0, 1);
+    places (c, "n1", -1, 2, 0);
+    places (c, "s", -1, 0, 3);
+    places (c, "n9", 0, -1, 0);
+    places (c, "n9", -1, -1, 0);
+    places (c, "n1", 4, -1, 0);
+    cluster_destroy (c);
+
+    c = make_roots ("n[0-2]", "n0,[fd00::1]:8061", NULL, &err);
+    ok (c && cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://n0,[fd00::1]:8061") == 0
+            && cluster_root_endpoint (c, 1, text, sizeof (text)) == 0 && strcmp (text, "tcp://[fd00::1]:8061") == 0,
+        "a candidate may be an address: %s %s", text, err.text);
+    places (c, "n0", -1, 0, 0);
+    places (c, "n2", 0, -1, 0);
+    cluster_destroy (c);
+    c = make_roots ("n[0-2]", "::1", NULL, &err);
+    ok (c && cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:8060") == 0,
+        "there may be a single candidate: %s %s", text, err.text);
+    cluster_destroy (c);
+}
+
+static void test_root_faults (void)
+{
+    static const struct {
+        const char *roots, *fault;
+    } cases[] = {
+        { "", "file:4: attribute cluster.root=: '' is not a host name" },
+        { "a,a", "a is in it twice" },
+        { "a:1,b:2", "must have the same port" },
+        { "a:x", "no port from 1 to 65535" },
+        { "n[1-9]", "at most 8 hosts" },
+        { "a,n2", "n2 listens at port 8060 as rank 2, too: give cluster.root a port of its own" },
+    };
+    idt_error_t err = { "" };
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
+        ok (!make_roots ("n[0-3]", cases[i].roots, NULL, &err) && strstr (err.text, cases[i].fault),
+            "an invalid list of candidates is refused: %s", err.text);
+    ok (!make_roots ("n0", "a" LONG_NAME ",b" LONG_NAME, NULL, &err) && strstr (err.text, "too long"),
+        "a list of candidates that makes too long an endpoint is refused: %s", err.text);
+}
+
 static void test_faults (void)
 {
     static const struct {
@@ -162,6 +242,8 @@ int main (int argc, char *argv[])
     test_numbers ();
     test_find ();
     test_faults ();
+    test_roots ();
+    test_root_faults ();
     test_many ();
     return done_testing ();
 }

@@ -19,7 +19,7 @@
 
 #define SCHEME "tcp://"
 #define HOST_SIZE 256
-#define NUMBERS_MAX 8 /* maximum number of addresses of a name that are tried */
+#define NUMBERS_MAX 16 /* maximum number of addresses that are tried */
 
 struct numbers {
     size_t n;
@@ -69,22 +69,56 @@ void resolver_destroy (struct resolver *a)
 
 /* --- asking -------------------------------------------------------------------------------------- */
 
-/* Find the addresses of a name. This function runs in a thread of this object. getaddrinfo_a () is not used, because
- * ThreadSanitizer does not know libc's thread, and modules of the name service would run in that thread with libc's
- * stack size.
+/* Whether the address behind the end of the list is not in the list: names may have an address in common. */
+static bool is_new (const struct numbers *found)
+{
+    for (size_t i = 0; i < found->n; i++)
+        if (strcmp (found->text[i], found->text[found->n]) == 0)
+            return false;
+    return true;
+}
+
+/* Add the addresses of a name, which are not yet in the list. Returns 0, or an error of getaddrinfo (). */
+static int add (struct numbers *found, const char *name)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
+    int rc = getaddrinfo (name, NULL, &hints, &list);
+
+    if (rc != 0)
+        return rc;
+    for (const struct addrinfo *ai = list; ai && found->n < NUMBERS_MAX; ai = ai->ai_next)
+        found->n += resolver_text (ai->ai_addr, found->text[found->n]) && is_new (found);
+    freeaddrinfo (list);
+    return 0;
+}
+
+/* Find the addresses of all names. A name that has none is left out, unless it is the only one. This function runs in a
+ * thread of this object. getaddrinfo_a () is not used, because ThreadSanitizer does not know libc's thread, and modules
+ * of the name service would run in that thread with libc's stack size.
  */
 static int find (void *arg, idt_error_t *errp)
 {
     struct lookup *l = arg;
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
-    int rc = getaddrinfo (l->host, NULL, &hints, &list);
+    char names[HOST_SIZE], *save = NULL, *wrong = NULL;
+    int rc = 0;
 
+    memcpy (names, l->host, sizeof (names));
+    for (char *name = strtok_r (names, ",", &save); name; name = strtok_r (NULL, ",", &save)) {
+        size_t len = strlen (name);
+        bool brackets = name[0] == '[' && name[len - 1] == ']';
+
+        name[len - brackets] = '\0';
+        int error = add (&l->found, name + brackets);
+        if (error != 0 && rc == 0) {
+            rc = error;
+            wrong = name + brackets;
+        }
+    }
+    if (l->found.n > 0)
+        return 0;
     if (rc != 0)
-        return errsetf (errp, ENOENT, "%s: %s", l->host, gai_strerror (rc));
-    for (const struct addrinfo *ai = list; ai && l->found.n < NUMBERS_MAX; ai = ai->ai_next)
-        l->found.n += resolver_text (ai->ai_addr, l->found.text[l->found.n]);
-    freeaddrinfo (list);
-    return l->found.n > 0 ? 0 : errsetf (errp, ENOENT, "%s: it has no IPv4 or IPv6 address", l->host);
+        return errsetf (errp, ENOENT, "%s: %s", wrong, gai_strerror (rc));
+    return errsetf (errp, ENOENT, "%s: it has no IPv4 or IPv6 address", l->host);
 }
 
 static void ask (struct resolver *a)
@@ -158,7 +192,9 @@ static bool has_name (const char *endpoint, char host[HOST_SIZE], const char **p
 {
     struct in6_addr number;
 
-    return split (endpoint, host, port) && host[0] != '[' && !resolver_number (endpoint, &number);
+    if (!split (endpoint, host, port))
+        return false;
+    return strchr (host, ',') || (host[0] != '[' && !resolver_number (endpoint, &number));
 }
 
 const char *resolver_resolve (struct resolver *a, const char *endpoint, idt_error_t *errp)
@@ -271,7 +307,7 @@ bool resolver_number (const char *endpoint, struct in6_addr *number)
 
 int resolver_endpoint (char *buf, size_t size, const char *host, const char *port)
 {
-    bool bare = strchr (host, ':') && host[0] != '[';
+    bool bare = strchr (host, ':') && host[0] != '[' && !strchr (host, ',');
     int n = snprintf (buf, size, SCHEME "%s%s%s:%s", bare ? "[" : "", host, bare ? "]" : "", port);
 
     return n >= 0 && (size_t)n < size ? 0 : errset (ENAMETOOLONG);

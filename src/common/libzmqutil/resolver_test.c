@@ -149,6 +149,38 @@ static void test_many (void)
     resolver_destroy (a);
 }
 
+static const char *ask_list (struct resolver *a, const char *list)
+{
+    resolver_resolve (a, list, NULL);
+    resolver_wait (&a, 1, WAIT_MS);
+    return resolver_resolve (a, list, NULL);
+}
+
+static void test_list (void)
+{
+    const char *list = "tcp://192.0.2.1,no-such-host.invalid,[2001:db8::1],many.test,192.0.2.7:80";
+    struct resolver *a = make ();
+    idt_error_t error = { "" };
+
+    known = 3;
+    ok (is (ask_list (a, list), "tcp://192.0.2.1:80") && resolver_count (a) == 4,
+        "a list has the addresses of all its names, each once; a name that cannot be resolved is left out");
+    ok (resolver_next (a) && is (ask_list (a, list), "tcp://[2001:db8::1]:80") && resolver_next (a)
+            && is (ask_list (a, list), "tcp://[::1]:80") && resolver_next (a)
+            && is (ask_list (a, list), "tcp://192.0.2.7:80"),
+        "they are used in the order of the list");
+    ok (!resolver_next (a) && is (ask_list (a, list), "tcp://192.0.2.1:80"), "after the last one, the first is used");
+    ok (is (ask_list (a, "tcp://[::1],127.0.0.1:81"), "tcp://[::1]:81") && resolver_count (a) == 2,
+        "a list may begin with an address in brackets");
+    resolver_destroy (a);
+    a = make ();
+    ask_list (a, "tcp://no-such-host.invalid,nor-this.invalid:80");
+    ok (!resolver_resolve (a, "tcp://no-such-host.invalid,nor-this.invalid:80", &error)
+            && strstr (error.text, "no-such-host.invalid: "),
+        "if no name of a list has an address, the error is that of the first one: %s", error.text);
+    resolver_destroy (a);
+}
+
 static void test_numbers (void)
 {
     struct in6_addr a, b;
@@ -166,6 +198,8 @@ static void test_numbers (void)
             && resolver_endpoint (buf, sizeof (buf), "[::1]", "80") == 0 && is (buf, "tcp://[::1]:80")
             && resolver_endpoint (buf, sizeof (buf), "n1", "*") == 0 && is (buf, "tcp://n1:*"),
         "an address with colons has brackets in an endpoint");
+    ok (resolver_endpoint (buf, sizeof (buf), "n1,[::1]", "80") == 0 && is (buf, "tcp://n1,[::1]:80"),
+        "a list of hosts has no brackets of its own in an endpoint");
     ok (resolver_endpoint (buf, 14, "::1", "80") < 0 && errno == ENAMETOOLONG,
         "a buffer that is too small for an endpoint fails with ENAMETOOLONG");
 }
@@ -194,6 +228,7 @@ int main (void)
     test_no_such_name ();
     test_gone ();
     test_many ();
+    test_list ();
     test_numbers ();
     return done_testing ();
 }
