@@ -3,8 +3,8 @@
 
 /* role.h - whether this process may be rank 0: it waits for the role, claims it, and keeps it
  *
- * The state of an instance in PostgreSQL has one row that says who is rank 0: its term, owner, state, and a counter that
- * the owner raises ("beat"). Each candidate is a process that waits until the row shows that nobody has the role, or
+ * The state of an instance in PostgreSQL has one row that says which process is rank 0: its term, owner, state, and a
+ * counter that the owner raises ("beat"). Each candidate is a process that waits until the row shows that nobody has the role, or
  * until the beat has stood still for root.takeover. Then it raises the term, in one statement that names the term and
  * beat that it has seen. Only then does it make its broker. A takeover needs no clock to be safe: the stores are fenced
  * by the term (libpg/fenced.h), so a root that does not know that it was replaced can store nothing.
@@ -94,7 +94,7 @@ enum role_act {
     ROLE_ACT_READ,    /* read the row; then role_read () or role_failed () */
     ROLE_ACT_CLAIM,   /* UPDATE ... WHERE term = row.term AND beat = row.beat; then role_claimed () or role_failed () */
     ROLE_ACT_BEAT,    /* UPDATE ... WHERE term = row.term; then role_beaten () or role_failed () */
-    ROLE_ACT_RELEASE, /* UPDATE ... WHERE term = row.term, word from 'wanted'; then role_released () or role_failed () */
+    ROLE_ACT_RELEASE, /* UPDATE ... WHERE term = row.term, word by wanted; then role_released () or role_failed () */
     ROLE_ACT_PEERS,   /* look whether another candidate accepts connections; then role_peers () */
 };
 

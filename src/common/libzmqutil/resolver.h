@@ -26,8 +26,8 @@ void resolver_destroy (struct resolver *a); /* NULL is allowed */
  * endpoint whose host is not a name is returned unchanged. If the name has several addresses, the first one in the
  * order of getaddrinfo () is used until resolver_next () is called. If the result of the last lookup is older than
  * RESOLVER_FRESH_MS, it is still used, and the name is looked up again meanwhile. NULL: no address is known yet; 'errp'
- * says why. HOST may be a list of names and addresses with commas between them (an IPv6 address in brackets): it has the
- * addresses of all of them, in this order. Names that cannot be resolved are left out.
+ * says why. HOST may be a list of names and addresses with commas between them (an IPv6 address in brackets): then it
+ * has the addresses of all of them, in this order. Names that cannot be resolved are left out.
  */
 #define RESOLVER_FRESH_MS 5000
 const char *resolver_resolve (struct resolver *a, const char *endpoint, idt_error_t *errp);
@@ -58,7 +58,8 @@ bool resolver_text (const struct sockaddr *sa, char text[RESOLVER_TEXT]);
 bool resolver_number (const char *endpoint, struct in6_addr *number);
 bool resolver_of (const struct sockaddr *sa, struct in6_addr *number);
 
-/* Write "tcp://HOST:PORT", with brackets around HOST if it contains colons and is no list. Returns 0, or -1 with errno ENAMETOOLONG.
+/* Write "tcp://HOST:PORT", with brackets around HOST if it contains colons and is no list. Returns 0, or -1 with errno
+ * ENAMETOOLONG.
  */
 int resolver_endpoint (char *buf, size_t size, const char *host, const char *port);
 
