@@ -32,6 +32,7 @@ class Idtree(AutotoolsPackage):
 
     variant("flux", default=False, description="Build the module for a broker of Flux")
     variant("http", default=True, description="Build idtree-http: ids, figures and a live page over HTTP")
+    variant("libpq", default=False, description="Let rank 0 keep its state in PostgreSQL")
     variant("pmix", default=True, description="Let brokers find each other by PMIx")
     variant("python", default=True, description="Build the package idtree of Python")
     variant("systemd", default=False, description="Notify systemd by the libsystemd of the system")
@@ -54,6 +55,7 @@ class Idtree(AutotoolsPackage):
     depends_on("libmicrohttpd@0.9.71:+https", when="+http")
     depends_on("gnutls@3.6:", when="+http")
     depends_on("pmix@3.1:", when="+pmix")
+    depends_on("postgresql@14:", when="+libpq")
     depends_on("python@3.11:", type=("build", "link", "run"), when="+python")
     depends_on("systemd", when="+systemd")
 
@@ -63,7 +65,7 @@ class Idtree(AutotoolsPackage):
     def configure_args(self):
         # PostgreSQL looks for extensions in its own prefix, where Spack installs nothing else.
         args = ["--without-postgresql", "--with-systemdsystemunitdir=" + os.path.join(self.prefix.lib, "systemd", "system")]
-        for part in ("flux", "http", "pmix", "systemd"):
+        for part in ("flux", "http", "libpq", "pmix", "systemd"):
             args += self.with_or_without(part)
         args += self.enable_or_disable("python")
         return args

@@ -9,10 +9,10 @@
  * write is one statement, which names term and serial and raises the serial: so it is done once, in order, or not at
  * all.
  *
- * If a write gets no answer, the same statement is sent again until its outcome is known. If it is not done again, the
- * fence tells why: with a higher serial in the same term it was done before, because a term has one writer.
- * What is known only from the fence, or with a warning, counts after a further write is acknowledged. Rules: FENCE_TERM,
- * FENCE_SERIAL, ASK_AGAIN, ACKNOWLEDGED (doc/model/README.md).
+ * If a write gets no answer, further statements raise the serial, so that the write is either done or can never be
+ * done, and the fence tells which. If it was not done, it is tried again with the new serial. What was read from the
+ * fence, or came with a warning, counts after a further statement is acknowledged. Rules: FENCE_TERM, FENCE_SERIAL,
+ * ASK_AGAIN, ACKNOWLEDGED (doc/model/README.md).
  *
  * The store must not lose a commit that it answered, even if its host is lost. So a write is done only if the server
  * waits for a copy on another server: synchronous_standby_names is not empty, and synchronous_commit is on or
@@ -40,7 +40,7 @@ struct fenced_config {
 
 /* Connect, check the instance, and set the term of the store. Returns NULL with errno set and 'errp' filled:
  *   ESTALE         a later term has the store: another root leads
- *   STATE_REFUSED  there is no store of idtree, or that of another instance, or of a later version
+ *   STATE_REFUSED  there is no state of idtree, or that of another instance, or of a later version
  *   ENOTSUP        a commit would not be on a second server
  *   others         as pg_run ()
  */
@@ -63,7 +63,8 @@ void fenced_params (const struct fenced *f, struct pg_params *p);
  *     ", gone AS (DELETE FROM idtree.jobs USING fence WHERE id <= $4) SELECT serial FROM fence"
  * The last part must be a SELECT that returns a row if and only if 'fence' has one. Returns 0 if the write is done and
  * durable, once. Returns -1 with errno set and 'errp' filled:
- *   ESTALE     another root leads. Nothing was done, and no later write will be
+ *   ESTALE     another root leads. No later write will be done; if '*unsure' is true, this one may be done
+ *   STATE_REFUSED  the store has lost commits that it had acknowledged; '*unsure' as with ESTALE
  *   ENOTSUP    a commit would not be on a second server. Nothing was done
  *   ECANCELED  fenced_stop () was called. If '*unsure' is true, the write may be done
  *   others     as pg_run (). Nothing was done
@@ -76,7 +77,8 @@ int fenced_write (struct fenced *f, const char *body, struct pg_params *p, bool 
  */
 bool fenced_is_unsure (struct fenced *f, idt_error_t *why);
 
-/* Run a read. 'sql' should contain FENCED_HOLDS, so that a root that was replaced reads nothing. Returns like pg_run ().
+/* Run a read. 'sql' should contain FENCED_HOLDS, so that a root that was replaced reads nothing. Returns like pg_run (),
+ * but tries once more if the connection had ended.
  */
 #define FENCED_HOLDS "EXISTS (SELECT FROM idtree.fence WHERE store = $1 AND term = $2)"
 int fenced_read (struct fenced *f, const char *sql, const struct pg_params *p, struct pg_rows *rows, idt_error_t *errp);

@@ -33,8 +33,8 @@ struct pgstate {
  */
 int pgstate_make (struct pg *pg, const struct pgstate *s, idt_error_t *errp);
 
-/* Read the identity. Returns 0, or -1 with errno set and 'errp' filled: STATE_REFUSED if there is no state of idtree, or
- * one of a later version; else as pg_run ().
+/* Read the identity. Returns 0, or -1 with errno set and 'errp' filled: STATE_REFUSED if there is no state of idtree,
+ * or one that is not complete or of a later version; else as pg_run ().
  */
 int pgstate_read (struct pg *pg, struct pgstate *s, idt_error_t *errp);
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wait.h - wait for a descriptor, a deadline or a stop */
+#ifndef PG_WAIT_H
+#define PG_WAIT_H
+
+#include <stdint.h>
+
+/* Wait until 'fd' (-1: none) has 'events', at most until 'deadline_ms' (CLOCK_MONOTONIC). Returns 0, or -1 with errno
+ * ETIMEDOUT, or ECANCELED if 'stop_fd' became readable.
+ */
+int pg_wait (int fd, short events, int stop_fd, uint64_t deadline_ms);
+
+#endif /* PG_WAIT_H */
