@@ -33,7 +33,8 @@ __attribute__ ((unused)) static bool world_open (struct world *w)
 {
     job_store_close (w->st);
     w->error.text[0] = '\0';
-    w->st = job_store_open (w->dir, "broker 12345678, process 1 on here", &w->counts, &w->error);
+    w->st = job_store_open (&(struct module_place){ .dir = w->dir }, "broker 12345678, process 1 on here", &w->counts,
+                            &w->error);
     return w->st != NULL;
 }
 

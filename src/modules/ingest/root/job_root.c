@@ -469,7 +469,7 @@ static void open_store (struct job_root *root)
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    root->store = job_store_open (root->service->options.place.dir, holder, &root->counts, &root->why);
+    root->store = job_store_open (&root->service->options.place, holder, &root->counts, &root->why);
     root->opened_ms = ingest_now_ms ();
     /* Acknowledgement time continues from the newest time that is stored. If no time is stored, it starts at the wall
      * clock's time, which earlier versions used for all acknowledgements.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* job_store.h - the jobs of an instance, at rank 0: ingest.sqlite in the statedir
+/* job_store.h - the jobs of an instance, at rank 0: ingest.sqlite in the statedir, or tables in root.store
  *
  * A thread of the store does one piece of work at a time: a commit of a group of jobs, with acknowledgement and
  * forgetting in the same transaction, and then reads for consumers and other clients. A descriptor notifies the reactor
@@ -16,6 +16,7 @@
 
 #include <idtree/error.h>
 
+#include "libmodule/module.h"
 #include "modules/ingest/job/wire.h"
 
 /* Integers of SQLite and JSON have 63 bits. From 2^39 ms after the epoch on, ids need 64. */
@@ -36,10 +37,10 @@ struct job_store_counts {
     bool untidy;          /* there is more to clear away or to forget in later groups */
 };
 
-/* Open the file in folder 'dir', or create it. Blocks. Returns NULL with errno set and 'errp' filled, as by
- * database_open ().
+/* Open the store. A missing file is created; 'holder' is shown to other processes that open it. Blocks. Returns NULL with
+ * errno set and 'errp' filled, as by database_open () or fenced_open ().
  */
-struct job_store *job_store_open (const char *dir, const char *holder, struct job_store_counts *counts,
+struct job_store *job_store_open (const struct module_place *place, const char *holder, struct job_store_counts *counts,
                                   idt_error_t *errp);
 
 /* A group: 'job' and 'verdict' have 'n' members. Acknowledgement comes first, so that acknowledged jobs no longer count
@@ -69,9 +70,9 @@ struct job_store_group {
     int64_t now_s;    /* seconds on a clock of the caller's choice; needed with 'ack' and 'forget_s' only */
     int64_t forget_s; /* forget jobs acknowledged before this time, and raise the floor above them; 0: none */
     /* set if the group failed: */
-    /* Its commit may be in the log all the same, where the next life would find it; or the file cannot be read. In both
-     * cases the caller must not report any job of the group as not stored, until a later group with the same jobs is
-     * durable and has given them verdicts.
+    /* A later life may find it stored all the same; or the store cannot be read; or it does not accept writes, and
+     * may do so soon; or another rank 0 has it. In all cases the caller must not report any job of the group as not
+     * stored, until a later group with the same jobs is durable and has given them verdicts.
      */
     bool unsure;
 };
@@ -115,7 +116,15 @@ int job_store_fd (const struct job_store *st);
  */
 int job_store_result (struct job_store *st, struct job_store_counts *counts, idt_error_t *errp);
 
-/* Wait for the thread, and close the file. Blocks. NULL is allowed; errno is kept. */
+/* Whether the work waits for a server that did not answer; 'why' (not NULL) gets the last failure. May be called while
+ * work is under way.
+ */
+bool job_store_waits (struct job_store *st, idt_error_t *why);
+
+/* The place of the store, for messages. */
+const char *job_store_where (const struct job_store *st);
+
+/* Wait for the thread, and close the store. Blocks. NULL is allowed; errno is kept. */
 void job_store_close (struct job_store *st);
 
 #endif /* INGEST_JOB_STORE_H */

@@ -99,7 +99,7 @@ static void check_stored (void)
         "the next life of a store has the same counts");
     ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "the next life of a store returns the same jobs: %s",
         text);
-    struct job_store *second = job_store_open (w.dir, "other", &w.counts, &w.error);
+    struct job_store *second = job_store_open (&(struct module_place){ .dir = w.dir }, "other", &w.counts, &w.error);
     ok (!second && errno == EBUSY && strstr (w.error.text, "in use by broker 12345678"),
         "a store cannot be opened twice at the same time: %s", w.error.text);
     ok (world_fini (&w), "the folder of a store has no other files");
