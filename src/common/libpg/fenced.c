@@ -42,10 +42,10 @@
 #define SETTLE "UPDATE idtree.fence SET serial = serial + 2 WHERE " FENCE_ROW "%s RETURNING serial"
 #define READ "SELECT term, serial FROM idtree.fence WHERE store = $1"
 
-/* The next multiple of 2^20, and 1. */
+/* The serial is the next multiple of 2^20, and 1. */
 #define TAKE                                                                           \
     "UPDATE idtree.fence SET term = $2, serial = (serial / 1048576 + 1) * 1048576 + 1" \
-    " WHERE store = $1 AND term <= $2%s RETURNING serial"
+    " WHERE store = $1 AND (term < $2 OR (term = $2 AND serial = $3))%s RETURNING serial"
 
 struct fenced {
     struct pg *pg;
@@ -317,27 +317,42 @@ static int check_instance (struct fenced *f, const char *uuid, idt_error_t *errp
                     pg_server (f->pg), s.uuid, s.name, uuid);
 }
 
-/* Set the term. It may be set several times: a lost answer needs no care. */
-static int take (struct fenced *f, idt_error_t *errp)
+/* Set the term. Returns 1 if that is durable, 0 if the fence has changed since it was read, or -1 with errno set and
+ * 'errp' filled.
+ */
+static int take_once (struct fenced *f, idt_error_t *errp)
 {
     char sql[512];
     struct pg_params p;
     struct pg_rows rows;
-    int64_t term, serial;
+    int64_t term, now, serial = 0;
 
+    if (read_fence (f, &term, &f->serial, errp) < 0)
+        return -1;
+    if (term > (int64_t)f->config.term)
+        return is_stale (f, term, errp);
     snprintf (sql, sizeof (sql), TAKE, in_sync (f));
     fenced_params (f, &p);
     if (pg_run (f->pg, sql, &p, &rows, NULL, errp) < 0)
         return -1;
     int count = rows.count;
     if (count > 0)
-        f->serial = pg_int (&rows, 0, 0);
+        serial = pg_int (&rows, 0, 0);
     pg_rows_free (&rows);
-    if (count > 0)
-        return 0;
-    if (read_fence (f, &term, &serial, errp) < 0)
-        return -1;
-    return term > (int64_t)f->config.term ? is_stale (f, term, errp) : not_in_sync (f, errp);
+    if (count == 0)
+        return read_fence (f, &term, &now, errp) < 0 ? -1 : now == f->serial ? not_in_sync (f, errp) : 0;
+    f->serial = serial;
+    return 1;
+}
+
+/* It may be done several times, so a lost answer needs no further care. */
+static int take (struct fenced *f, idt_error_t *errp)
+{
+    int rc;
+
+    while ((rc = take_once (f, errp)) == 0)
+        ;
+    return rc < 0 ? -1 : 0;
 }
 
 void fenced_close (struct fenced *f)

@@ -14,6 +14,7 @@
     X (PQconnectionNeedsPassword) \
     X (PQconnectPoll)             \
     X (PQconnectStartParams)      \
+    X (PQconninfo)                \
     X (PQconninfoFree)            \
     X (PQconninfoParse)           \
     X (PQconsumeInput)            \
@@ -27,7 +28,6 @@
     X (PQgetvalue)                \
     X (PQhost)                    \
     X (PQisBusy)                  \
-    X (PQnfields)                 \
     X (PQntuples)                 \
     X (PQport)                    \
     X (PQresultErrorField)        \

@@ -25,15 +25,14 @@
 #include "libpg/connect.h"
 #include "libpg/wait.h"
 
-#define SERVER_SIZE 280
-
 struct pg {
     const struct libpq *pq;
     struct pg_config config; /* with texts of its own */
     int stop_fd;
     PGconn *conn;
-    char server[SERVER_SIZE];
-    bool warned; /* a warning came with the answer */
+    char server[PG_SERVER_SIZE];
+    char avoid[PG_SERVER_SIZE]; /* the server that did not answer the last statement; "": none */
+    bool warned;                /* a warning came with the answer */
     idt_error_t warning;
 };
 
@@ -297,10 +296,18 @@ static int make_connection (struct pg *pg, idt_error_t *errp)
     if (pg->conn && pg->pq->PQstatus (pg->conn) == CONNECTION_OK)
         return 0;
     disconnect (pg);
-    if (!(pg->conn = pg_connect (pg->pq, &pg->config, pg->stop_fd, clock_ms (CLOCK_MONOTONIC) + pg->config.timeout_ms,
-                                 errp)))
+    uint64_t now_ms = clock_ms (CLOCK_MONOTONIC);
+    const struct pg_connect_config config = {
+        .conninfo = pg->config.conninfo,
+        .application = pg->config.application,
+        .avoid = pg->avoid,
+        .stop_fd = pg->stop_fd,
+        .half_ms = now_ms + pg->config.timeout_ms / 2,
+        .deadline_ms = now_ms + pg->config.timeout_ms,
+    };
+    if (!(pg->conn = pg_connect (pg->pq, &config, errp)))
         return -1;
-    snprintf (pg->server, sizeof (pg->server), "%s:%s", pg->pq->PQhost (pg->conn), pg->pq->PQport (pg->conn));
+    pg_server_name (pg->pq, pg->conn, pg->server);
     pg->pq->PQsetNoticeReceiver (pg->conn, notice_cb, pg);
     pg->pq->PQsetnonblocking (pg->conn, 1);
     return set_up (pg, errp);
@@ -328,8 +335,12 @@ static int run (struct pg *pg, const char *sql, const struct pg_params *params, 
         disconnect (pg);
         return -1;
     }
-    if (talk (pg, sql, params ? params : &none, result, fate, errp) == 0)
+    if (talk (pg, sql, params ? params : &none, result, fate, errp) == 0) {
+        pg->avoid[0] = '\0';
         return 0;
+    }
+    if (errno == ETIMEDOUT)
+        memcpy (pg->avoid, pg->server, sizeof (pg->avoid));
     if (*fate == PG_UNKNOWN && errno != EAGAIN)
         disconnect (pg);
     return -1;

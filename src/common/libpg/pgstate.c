@@ -39,24 +39,26 @@
     " watermark_ms bigint NOT NULL, settle_ms bigint NOT NULL, ahead_ms bigint NOT NULL,"          \
     " epoch_ms bigint NOT NULL) WITH (fillfactor = 50);"
 
-/* modules/compressor/root/document_store.h. 'userid' is the owner; NULL: not known. */
-#define DOCUMENTS                                                                                          \
-    "CREATE TABLE idtree.documents (id bigint PRIMARY KEY, name text NOT NULL UNIQUE, uuid text NOT NULL," \
-    " seq bigint NOT NULL, form bytea NOT NULL, userid bigint);"                                           \
-    "ALTER TABLE idtree.documents ALTER form SET STORAGE EXTERNAL;"                                        \
-    "CREATE TABLE idtree.ranges (document bigint NOT NULL, seq bigint NOT NULL, text text NOT NULL,"       \
+/* modules/compressor/root/document_store.h. 'owner' is NULL if it is not known. */
+#define DOCUMENTS                                                                                                 \
+    "CREATE TABLE idtree.documents (id bigint PRIMARY KEY, name text NOT NULL UNIQUE, uuid text NOT NULL UNIQUE," \
+    " seq bigint NOT NULL, owner bigint, form bytea NOT NULL);"                                                   \
+    "ALTER TABLE idtree.documents ALTER form SET STORAGE EXTERNAL;"                                               \
+    "CREATE TABLE idtree.ranges (document bigint NOT NULL, seq bigint NOT NULL, text text NOT NULL,"              \
     " PRIMARY KEY (document, seq));"
 
 /* modules/ingest/root/job_store.h */
-#define JOBS                                                                                          \
-    "CREATE TABLE idtree.jobs (id bigint PRIMARY KEY, bytes bigint NOT NULL, userid bigint NOT NULL," \
-    " urgency bigint NOT NULL, flags bigint NOT NULL, key bytea);"                                    \
-    "CREATE UNIQUE INDEX keys ON idtree.jobs (userid, key) WHERE key IS NOT NULL;"                    \
-    "CREATE TABLE idtree.specs (id bigint PRIMARY KEY, spec bytea NOT NULL);"                         \
-    "ALTER TABLE idtree.specs ALTER spec SET STORAGE EXTERNAL;"                                       \
-    "CREATE TABLE idtree.acks (acked_s bigint PRIMARY KEY, upto bigint NOT NULL);"                    \
-    "CREATE TABLE idtree.ingest (" ONE_ROW "acked bigint NOT NULL, floor bigint NOT NULL);"           \
-    "INSERT INTO idtree.ingest (acked, floor) VALUES (0, 0);"
+#define JOBS                                                                                                       \
+    "CREATE TABLE idtree.jobs (id bigint PRIMARY KEY, bytes bigint NOT NULL, userid bigint NOT NULL,"              \
+    " urgency bigint NOT NULL, flags bigint NOT NULL, key bytea);"                                                 \
+    "CREATE UNIQUE INDEX jobs_keys ON idtree.jobs (userid, key) WHERE key IS NOT NULL;"                            \
+    "CREATE TABLE idtree.specs (id bigint PRIMARY KEY, spec bytea NOT NULL);"                                      \
+    "ALTER TABLE idtree.specs ALTER spec SET STORAGE EXTERNAL;"                                                    \
+    "CREATE TABLE idtree.acks (acked_s bigint PRIMARY KEY, upto bigint NOT NULL);"                                 \
+    "CREATE TABLE idtree.ingest (" ONE_ROW "acked bigint NOT NULL, floor bigint NOT NULL, newest bigint NOT NULL," \
+    " cleared bigint NOT NULL, jobs bigint NOT NULL, bytes bigint NOT NULL, remembered bigint NOT NULL)"           \
+    " WITH (fillfactor = 50);"                                                                                     \
+    "INSERT INTO idtree.ingest (acked, floor, newest, cleared, jobs, bytes, remembered) VALUES (0, 0, 0, 0, 0, 0, 0);"
 
 /* A block is one statement. */
 #define MAKE                                                                                                           \
