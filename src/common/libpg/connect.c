@@ -106,8 +106,8 @@ struct hosts {
     char *host[PG_HOSTS_MAX], *addr[PG_HOSTS_MAX], *port[PG_HOSTS_MAX]; /* NULL: as in the connection string */
 };
 
-/* Split a list at its commas. An empty item becomes 'otherwise'. Returns how many items it has; PG_HOSTS_MAX + 1 if there
- * are more, or one is empty and 'otherwise' is NULL.
+/* Split a list at its commas. An empty item becomes 'otherwise'. Returns how many items it has; PG_HOSTS_MAX + 1 if
+ * there are more, or one is empty and 'otherwise' is NULL.
  */
 static int split (char *list, char *otherwise, char *item[PG_HOSTS_MAX])
 {

@@ -77,8 +77,8 @@ int fenced_write (struct fenced *f, const char *body, struct pg_params *p, bool 
  */
 bool fenced_is_unsure (struct fenced *f, idt_error_t *why);
 
-/* Run a read. 'sql' should contain FENCED_HOLDS, so that a root that was replaced reads nothing. Returns like pg_run (),
- * but tries once more if the connection had ended.
+/* Run a read. 'sql' should contain FENCED_HOLDS, so that a root that was replaced reads nothing. It is tried once more
+ * if the connection had ended. Returns like pg_run ().
  */
 #define FENCED_HOLDS "EXISTS (SELECT FROM idtree.fence WHERE store = $1 AND term = $2)"
 int fenced_read (struct fenced *f, const char *sql, const struct pg_params *p, struct pg_rows *rows, idt_error_t *errp);
