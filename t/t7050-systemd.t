@@ -60,6 +60,7 @@ unit_is_fit() { # unit, name of an instance of it
 }
 test_expect_success SYSTEMD 'systemd accepts the units, and rates their exposure at 2.5 at most' '
     unit_is_fit idtree.service idtree.service && unit_is_fit idtree@.service idtree@test.service &&
+    unit_is_fit idtree-root.service idtree-root.service &&
     { ! test -x "$IDTREE_BUILDDIR/src/http/idtree-http" || { cp "$IDTREE_BUILDDIR/etc/systemd/idtree-http.socket" . && unit_is_fit idtree-http.service idtree-http.service; }; }
 '
 # The system calls that a word of SystemCallFilter names. A set may contain other sets.
@@ -82,7 +83,7 @@ allowed_by() { # unit
     done
 }
 test_expect_success SYSTEMD 'the units allow the system calls that settings need: chown for access.group, and those that set limits and create threads' '
-    for unit in idtree.service idtree@.service; do
+    for unit in idtree.service idtree@.service idtree-root.service; do
         allowed_by "$IDTREE_BUILDDIR/etc/systemd/$unit" && for call in chown fchownat prlimit64 sched_setscheduler clone3 memfd_create flock; do
             grep -qx "$call" allowed || { echo "$unit refuses $call"; return 1; }
         done && ! grep -x "mount\|setuid\|bpf" allowed || return 1

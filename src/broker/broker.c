@@ -29,6 +29,7 @@
 #include "broker/module/module.h"
 #include "broker/overlay/overlay.h"
 #include "broker/place.h"
+#include "broker/root/root_conf.h"
 #include "broker/route/router.h"
 #include "broker/route/usock.h"
 #include "broker/services.h"
@@ -325,7 +326,7 @@ static int identify (struct broker *b, idt_error_t *errp)
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
         || attr_define (b->attrs, "statedir.allow-network", "false", 0, errp) < 0
-        || authz_init (&authz, b->attrs, errp) < 0
+        || root_conf_define (b->attrs, errp) < 0 || authz_init (&authz, b->attrs, errp) < 0
         || place_init (&b->place, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, authz_folder_mode (&authz), errp)
                < 0
         || attr_update (b->attrs, "rundir", b->place.rundir, errp) < 0)
@@ -370,7 +371,7 @@ static int find_instance (struct broker *b, idt_error_t *errp)
 {
     const char *dir = attr_get (b->attrs, "statedir", NULL);
 
-    if (b->rank == 0 && boot_knows_all (b->boot) && (!dir || !*dir))
+    if (b->rank == 0 && boot_knows_all (b->boot) && (!dir || !*dir) && !b->conf.role)
         return errsetf (errp, EINVAL,
                         "statedir is not set: rank 0 of a configured instance keeps its state there; create it once "
                         "with idtree init");
@@ -686,6 +687,11 @@ void broker_leave (struct broker *b, enum broker_exit exit, const char *why)
 {
     member_wake (b->member);
     lifecycle_leave (&b->life, exit, why);
+}
+
+bool broker_was_shut_down (const struct broker *b)
+{
+    return b->life.shut_down;
 }
 
 int broker_exit_code (const struct broker *b)

@@ -24,6 +24,7 @@
 struct boot;
 struct broker;
 struct conffile_report;
+struct role_pg;
 
 /* Callbacks to the owner of a broker. */
 struct broker_ops {
@@ -51,6 +52,7 @@ struct broker_conf {
     const char *module_path; /* folders with modules, if the attribute module.path is not set */
     char **command;          /* command that rank 0 runs, and at whose end rank 0 stops; NULL or empty: no command */
     uint64_t files;          /* soft limit of descriptors for the command; 0: the same as for the broker */
+    struct role_pg *role;    /* of rank 0, if its state is in PostgreSQL; borrowed; NULL: there is none */
     const struct broker_ops *ops;
     void *arg;
 };
@@ -84,6 +86,9 @@ void broker_pause (struct broker *b, bool paused);
  * other cases the exit code is 0.
  */
 int broker_exit_code (const struct broker *b);
+
+/* Whether a stopped broker has stopped because the instance was shut down. */
+bool broker_was_shut_down (const struct broker *b);
 
 /* The current condition of a broker. */
 struct broker_status {

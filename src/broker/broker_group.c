@@ -30,9 +30,10 @@ struct hosted_broker {
     struct broker *broker; /* NULL: the broker has ended */
     uint32_t rank;
     int exit_code;
-    bool killed; /* an order has killed the broker, or it will run again */
-    bool again;  /* run the broker again when it has ended */
-    bool waits;  /* the broker joins only when its parent in this process is up */
+    bool shut_down; /* the broker has ended because the instance was shut down */
+    bool killed;    /* an order has killed the broker, or it will run again */
+    bool again;     /* run the broker again when it has ended */
+    bool waits;     /* the broker joins only when its parent in this process is up */
 };
 
 struct broker_group {
@@ -124,6 +125,7 @@ static void ended (void *arg)
     struct hosted_broker *h = arg;
 
     h->exit_code = broker_exit_code (h->broker);
+    h->shut_down = broker_was_shut_down (h->broker);
     drop (h, h->exit_code << 8);
     if (h->again)
         run_again (h);
@@ -159,6 +161,7 @@ static int make (struct hosted_broker *h, idt_error_t *errp)
         .module_path = conf->module_path,
         .command = conf->command,
         .files = conf->files,
+        .role = h->rank == 0 ? conf->role : NULL,
         .ops = &broker_ops,
         .arg = h,
     };
@@ -335,18 +338,32 @@ void broker_group_abort (struct broker_group *c, int exit_code)
 }
 
 /* If an order has stopped a broker, let it continue first, so that it can end. */
+static bool may_stop (struct hosted_broker *h)
+{
+    h->again = false;
+    note_killed (h, false);
+    if (h->broker)
+        broker_pause (h->broker, false);
+    return h->broker != NULL;
+}
+
 void broker_group_stop (struct broker_group *c, const char *why)
 {
-    for (uint32_t i = 0; i < c->count; i++) {
-        struct hosted_broker *h = &c->hosted[i];
+    for (uint32_t i = 0; i < c->count; i++)
+        if (may_stop (&c->hosted[i]))
+            broker_stop (c->hosted[i].broker, why);
+}
 
-        h->again = false;
-        note_killed (h, false);
-        if (h->broker) {
-            broker_pause (h->broker, false);
-            broker_stop (h->broker, why);
-        }
-    }
+void broker_group_leave (struct broker_group *c, enum broker_exit exit, const char *why)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (may_stop (&c->hosted[i]))
+            broker_leave (c->hosted[i].broker, exit, why);
+}
+
+bool broker_group_was_shut_down (const struct broker_group *c)
+{
+    return c->count > 0 && c->hosted[0].rank == 0 && c->hosted[0].shut_down;
 }
 
 /* Take over the addresses. If the file now assigns a rank of this process to another host, the rank stops here. A

@@ -24,6 +24,7 @@ struct broker_group_conf {
     const char *module_path;
     char **command;
     uint64_t files;
+    struct role_pg *role; /* see struct broker_conf */
 };
 
 /* Copies 'conf'; the strings are borrowed.  NULL with errno ENOMEM. */
@@ -44,6 +45,12 @@ void broker_group_destroy (struct broker_group *c); /* also destroys the brokers
 
 /* Stop all brokers like broker_stop (). */
 void broker_group_stop (struct broker_group *c, const char *why);
+
+/* Stop all brokers like broker_leave (). */
+void broker_group_leave (struct broker_group *c, enum broker_exit exit, const char *why);
+
+/* Whether rank 0 was here, and has ended because the instance was shut down. */
+bool broker_group_was_shut_down (const struct broker_group *c);
 
 /* Read the configuration files again (conffile.h). Returns a new reference to a report: {"changed":[name],
  * "later":[name]}. NULL with errno set and 'errp' filled: then nothing has changed. But if errno is ESTALE, brokers

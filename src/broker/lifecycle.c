@@ -148,6 +148,12 @@ void lifecycle_begin_stop (struct lifecycle *l, const char *why)
     input (l, STATE_STOP);
 }
 
+void lifecycle_shut_down (struct lifecycle *l, const char *why)
+{
+    l->shut_down |= l->state <= STATE_RUN;
+    lifecycle_begin_stop (l, why);
+}
+
 static void command_ended (int exit_code, void *arg)
 {
     struct lifecycle *l = arg;
@@ -156,7 +162,7 @@ static void command_ended (int exit_code, void *arg)
     command_destroy (l->command);
     l->command = NULL;
     if (l->state == STATE_RUN)
-        lifecycle_begin_stop (l, "the command has ended");
+        lifecycle_shut_down (l, "the command has ended");
     else
         lifecycle_child (l);
 }

@@ -42,7 +42,8 @@ const char *state_name (enum state state); /* "join", ... */
 enum broker_exit {
     BROKER_EXIT_FAILED = 1,
     BROKER_EXIT_USAGE = 2, /* an option or the configuration file is invalid */
-    BROKER_EXIT_STATE = 3, /* the statedir cannot be used */
+    BROKER_EXIT_STATE = 3, /* the state cannot be used */
+    BROKER_EXIT_ROLE = 76, /* this process is no longer rank 0, and may stand by (root/role.h) */
 };
 
 /* The exit code for an errno of broker_create () or broker_start (): BROKER_EXIT_USAGE for EINVAL and ENAMETOOLONG,
@@ -88,6 +89,7 @@ struct lifecycle {
     bool alone;                   /* the broker stops, but its subtree continues */
     bool wrong_instance;  /* its tree was of the wrong instance: its children, and itself if not rank 0, start again */
     bool told_to_stop;    /* lifecycle_stop () was called */
+    bool shut_down;       /* the instance ends with this broker: a request, or the end of the command */
     bool complete;        /* the owner was notified that the broker is up */
     bool waits;           /* the broker has logged that it waits for its parent */
     bool joined;          /* the parent has accepted the broker; rank 0: true from the start */
@@ -116,6 +118,9 @@ void lifecycle_fail (struct lifecycle *l, int errnum, const char *text);
  * effect if the broker already stops.
  */
 void lifecycle_begin_stop (struct lifecycle *l, const char *why);
+
+/* The same, for a request to end the instance. */
+void lifecycle_shut_down (struct lifecycle *l, const char *why);
 
 /* See broker_stop () and broker_leave (). */
 void lifecycle_stop (struct lifecycle *l, const char *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* main.c - idtree-broker: options, environment, signals, the service manager */
+/* main.c - idtree-broker: options, environment, signals */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -15,14 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#if HAVE_LIBSYSTEMD
-#include <systemd/sd-daemon.h>
-#else
-#define sd_notify(unset, text) ((void)(text))
-#define sd_watchdog_enabled(unset, us) (*(us) = 0)
-#endif
 
 #include "broker/base/plan.h"
 #include "broker/base/quorum.h"
@@ -30,11 +23,11 @@
 #include "broker/boot/traces.h"
 #include "broker/boot/zygote.h"
 #include "broker/broker_group.h"
+#include "broker/candidate.h"
 #include "broker/conffile.h"
+#include "broker/manager.h"
 #include "libutil/duration.h"
 #include "libutil/inherited.h"
-
-#define STATUS_SIZE 256 /* bytes of the sentence about a broker */
 
 static const char usage[] =
     "usage: idtree-broker [OPTION]... [COMMAND...]\n"
@@ -261,123 +254,14 @@ static const char *module_path (char buf[static PATH_MAX])
     return length < PATH_MAX && access (buf, X_OK) == 0 ? buf : MODULEDIR;
 }
 
-/* --- the service manager ------------------------------------------------------------------------- */
-
-/* The service manager that started this process, if any (sd_notify(3)). The service manager is notified when the first
- * broker here is ready (struct broker_status) and when that broker stops. It also gets a sentence about the state of
- * the broker. Twice in the time that WATCHDOG_USEC gives, the reactor sends a sign of life to the service manager. The
- * brokers do not call this object: before the reactor sleeps, it compares their status with the last one that it sent.
- */
-struct manager {
-    struct process *process;
-    const struct broker_group *group;
-    struct broker_status told;
-    bool has_told;
-    bool ready;
-    idt_watcher_t *beat; /* NULL: no sign of life is needed */
-};
-
-/* Whether stderr goes to the journal. 'journal_stream' is the value of JOURNAL_STREAM; NULL: false. */
-static bool reads_stderr (const char *journal_stream)
-{
-    uintmax_t dev, ino;
-    struct stat st;
-    int end = 0;
-
-    return journal_stream && sscanf (journal_stream, "%ju:%ju%n", &dev, &ino, &end) == 2 && journal_stream[end] == '\0'
-           && fstat (STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
-}
-
-static const char *said_of (const struct broker_status *s)
-{
-    switch (s->state) {
-    case STATE_JOIN:
-        return s->rank == 0 ? "starts" : "waits for an ancestor";
-    case STATE_RUN:
-        if (!s->has_parent)
-            return s->full ? "serves; no ancestor answers"
-                           : "serves; no ancestor answers, and ranks below it are missing";
-        return s->full ? "serves" : "serves; ranks below it are missing";
-    case STATE_CLEANUP:
-        return "stops: waits for ranks below it";
-    case STATE_SHUTDOWN:
-    case STATE_EXIT:
-        break;
-    }
-    return "stops";
-}
-
-/* Write the sentence about the first of 'count' brokers to 'buf'. Returns 'buf'. */
-static const char *status_text (const struct broker_status *s, uint32_t count, char buf[STATUS_SIZE])
-{
-    int n = snprintf (buf, STATUS_SIZE, "rank %u of %u %s", s->rank, s->size, said_of (s));
-
-    if (s->state == STATE_RUN && !s->ready)
-        n += snprintf (buf + n, STATUS_SIZE - n, "; %u have joined, and %u must (broker.quorum)", s->joined, s->quorum);
-    if (count > 1)
-        snprintf (buf + n, STATUS_SIZE - n, " (%u more ranks in this process)", count - 1);
-    return buf;
-}
-
-static bool is_same (const struct broker_status *a, const struct broker_status *b)
-{
-    return a->state == b->state && a->has_parent == b->has_parent && a->full == b->full && a->ready == b->ready
-           && (a->ready || a->joined == b->joined);
-}
-
-static void watch (void *arg)
-{
-    struct manager *m = arg;
-    char sentence[STATUS_SIZE], text[STATUS_SIZE + 64];
-    struct broker_status s;
-    uint32_t count = broker_group_status (m->group, &s);
-    bool is_ready = s.ready && !m->ready;
-    bool stops = s.state > STATE_RUN && !(m->has_told && m->told.state > STATE_RUN);
-
-    if (m->has_told && is_same (&m->told, &s))
-        return;
-    snprintf (text, sizeof (text), "%s%sSTATUS=%s", is_ready ? "READY=1\n" : "", stops ? "STOPPING=1\n" : "",
-              status_text (&s, count, sentence));
-    sd_notify (0, text);
-    m->told = s;
-    m->has_told = true;
-    m->ready |= is_ready;
-}
-
-static void beat_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    sd_notify (0, "WATCHDOG=1");
-}
-
-/* Prepare 'm'; without a service manager it then does nothing. Returns 0, or -1 with errno ENOMEM. */
-static int manager_init (struct manager *m, struct process *process, const struct broker_group *group)
-{
-    const char *socket = getenv ("NOTIFY_SOCKET");
-    uint64_t us = 0;
-
-    *m = (struct manager){ .process = process, .group = group };
-    if (!socket || !*socket)
-        return 0;
-    process_watch (process, watch, m);
-    if (sd_watchdog_enabled (0, &us) <= 0)
-        return 0;
-    if (!(m->beat = idt_timer_watcher_create (process_reactor (process), us / 2E3, us / 2E3, beat_cb, m)))
-        return -1;
-    idt_watcher_start (m->beat);
-    return 0;
-}
-
-static void manager_fini (struct manager *m)
-{
-    process_watch (m->process, NULL, NULL);
-    idt_watcher_destroy (m->beat);
-}
-
 /* --- the process --------------------------------------------------------------------------------- */
 
 /* The argument of the signal watcher. */
 struct signals {
-    struct broker_group *group;
+    struct broker_group *group; /* NULL: there are no brokers yet, or they have ended */
+    struct root_candidate *candidate;
+    struct broker_group_conf *conf;
+    char **argv;
     int fd;
     bool reloads; /* on SIGHUP the configuration files are read again */
     bool nohup;   /* without 'reloads': SIGHUP is ignored, because nohup started this process */
@@ -393,6 +277,22 @@ static void reload (struct broker_group *group)
     json_decref (report);
 }
 
+/* A process that waits for the role of rank 0 starts again, with the files as they are now, unless they are invalid. */
+static void start_again (struct signals *s)
+{
+    struct broker_group_conf *conf = s->conf;
+    struct boot_conf boot = conf->boot;
+    struct root_candidate trial;
+    idt_error_t err;
+
+    boot.attrs = conffile_read_again (conf->attrs, conf->config_files, conf->nconfig_files, &err);
+    if (!boot.attrs || candidate_init (&trial, &boot, &err) < 0)
+        fprintf (stderr, "idtree-broker: reload: %s\n", err.text);
+    else if (execv ("/proc/self/exe", s->argv) < 0)
+        fprintf (stderr, "idtree-broker: reload: cannot start again: %s\n", strerror (errno));
+    attrs_destroy (boot.attrs);
+}
+
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct signals *s = arg;
@@ -405,11 +305,18 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
     if (read (s->fd, &info, sizeof (info)) != sizeof (info))
         return;
     if (info.ssi_signo == SIGHUP && s->reloads) {
-        reload (s->group);
+        if (s->group)
+            reload (s->group);
+        else
+            start_again (s);
         return;
     }
     if (info.ssi_signo == SIGHUP && s->nohup)
         return;
+    if (!s->group) {
+        candidate_stop (s->candidate);
+        return;
+    }
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
             broker_group_stop (s->group, names[i].name);
@@ -444,7 +351,6 @@ static void raise_files (uint64_t *files)
 
 static void end (struct broker_group_conf *conf, struct signals *signals)
 {
-    broker_group_destroy (signals->group);
     process_destroy (conf->process);
     attrs_destroy (conf->attrs);
     free (conf->config_files);
@@ -494,7 +400,7 @@ static bool is_of_place (const char *name)
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (strcmp (name, names[i]) == 0)
             return true;
-    return strncmp (name, "cluster.", strlen ("cluster.")) == 0;
+    return strncmp (name, "cluster.", strlen ("cluster.")) == 0 || strncmp (name, "root.", strlen ("root.")) == 0;
 }
 
 struct trial {
@@ -561,13 +467,74 @@ static void tell_checked (const char *path, uint32_t size)
     flush_out ();
 }
 
+/* Boot, and run until all brokers have ended. Returns the exit code. */
+static int run_brokers (struct broker_group_conf *conf, struct signals *signals, struct manager *manager,
+                        struct opened *opened)
+{
+    struct broker_group *group = broker_group_create (conf);
+    idt_error_t err;
+    int exit_code;
+
+    if (!group)
+        die (1, strerror (errno));
+    exit_code = broker_group_start (group, &err) < 0 ? (int)broker_exit_of (errno) : 0;
+    close_modules (opened);
+    if (exit_code != 0)
+        fprintf (stderr, "idtree-broker: %s\n", err.text);
+    else {
+        signals->group = group;
+        manager_set_group (manager, group);
+        candidate_set_group (signals->candidate, group);
+        exit_code = process_run (conf->process) < 0 ? 1 : broker_group_exit_code (group);
+    }
+    if (exit_code != 0)
+        broker_group_abort (group, exit_code);
+    manager_set_group (manager, NULL);
+    signals->group = NULL;
+    bool shut_down = broker_group_was_shut_down (group);
+    broker_group_destroy (group); /* ends the modules */
+    candidate_release (signals->candidate, shut_down);
+    return exit_code;
+}
+
+/* Wait for the role of rank 0 if this process needs it, and run the brokers. Returns the exit code. */
+static int run_candidate (struct broker_group_conf *conf, struct signals *signals, struct opened *opened)
+{
+    struct root_candidate *c = signals->candidate;
+    struct manager manager;
+    idt_error_t err;
+    idt_watcher_t *w;
+    int exit_code;
+
+    if (!(w = idt_fd_watcher_create (process_reactor (conf->process), signals->fd, IDT_POLLIN, signal_cb, signals))
+        || manager_init (&manager, conf->process) < 0)
+        die (1, strerror (errno));
+    idt_watcher_start (w);
+    int leads = candidate_wait (c, conf->process, &manager, conf->attrs, &err);
+    if (leads < 0)
+        fprintf (stderr, "idtree-broker: %s\n", err.text);
+    if (leads > 0) {
+        conf->role = c->role;
+        if (!candidate_is_first (c))
+            conf->command = NULL;
+        exit_code = run_brokers (conf, signals, &manager, opened);
+    }
+    else
+        exit_code = leads < 0 ? (int)broker_exit_of (errno) : 0;
+    candidate_fini (c);
+    manager_fini (&manager);
+    idt_watcher_destroy (w);
+    return exit_code;
+}
+
 static int run (int argc, char **argv, struct opened *opened)
 {
     uint64_t inherited = plan_files_open (3); /* before this process opens any file */
     struct broker_group_conf conf = { .attrs = attrs_create () };
-    struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
-    struct manager manager;
-    idt_watcher_t *w;
+    struct root_candidate candidate;
+    struct signals signals = {
+        .fd = open_signals (), .nohup = inherited_nohup (), .candidate = &candidate, .conf = &conf, .argv = argv
+    };
     idt_error_t err;
     char modules[PATH_MAX];
     uint32_t rank, size = 0;
@@ -578,7 +545,7 @@ static int run (int argc, char **argv, struct opened *opened)
         die (1, strerror (errno));
     raise_files (&conf.files);
     conf.boot.inherited_files = inherited;
-    if (reads_stderr (getenv ("JOURNAL_STREAM")))
+    if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
     parse_options (&conf, &rank, &check, argc, argv);
     if (plan_files_check (0, inherited, &err) < 0)
@@ -587,31 +554,17 @@ static int run (int argc, char **argv, struct opened *opened)
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path (modules);
     conf.command = argv + optind;
+    if (candidate_init (&candidate, &conf.boot, &err) < 0)
+        die ((int)broker_exit_of (errno), err.text);
     const char *checked = conf.nconfig_files > 0 ? conf.config_files[conf.nconfig_files - 1] : "";
-    if (check)
+    if (check) {
         prepare_check (&conf, &size);
+        candidate = (struct root_candidate){ .is_root = false };
+    }
     if (!(conf.process = process_create (&err)))
         die (1, err.text);
-    if (!(signals.group = broker_group_create (&conf)))
-        die (1, strerror (errno));
-    exit_code = broker_group_start (signals.group, &err) < 0 ? (int)broker_exit_of (errno) : 0;
-    close_modules (opened);
-    if (exit_code != 0) {
-        fprintf (stderr, "idtree-broker: %s\n", err.text);
-        broker_group_abort (signals.group, exit_code);
-        end (&conf, &signals);
-        return exit_code;
-    }
-    if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
-        || manager_init (&manager, conf.process, signals.group) < 0)
-        die (1, strerror (errno));
     signals.reloads = conf.nconfig_files > 0;
-    idt_watcher_start (w);
-    exit_code = process_run (conf.process) < 0 ? 1 : broker_group_exit_code (signals.group);
-    if (exit_code != 0)
-        broker_group_abort (signals.group, exit_code);
-    manager_fini (&manager);
-    idt_watcher_destroy (w);
+    exit_code = run_candidate (&conf, &signals, opened);
     if (check && exit_code == 0)
         tell_checked (checked, size);
     end (&conf, &signals);

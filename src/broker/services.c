@@ -300,7 +300,7 @@ static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, errno, err.text);
         return;
     }
-    lifecycle_begin_stop (s->conf.life, "a request");
+    lifecycle_shut_down (s->conf.life, "a request");
 }
 
 static void shutdown_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -13,6 +13,7 @@
 
 #include "broker/base/instance.h"
 #include "broker/base/uuid_key.h"
+#include "libpg/pgstate.h"
 #include "libsqlite/state.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
@@ -113,11 +114,38 @@ static int find_kept (const char *dir, struct attrs *attrs, struct statefile *s,
     return rc < 0 ? -1 : state_check (dir, s, excused, errp);
 }
 
+/* --- PostgreSQL --------------------------------------------------------------------------------------- */
+
+#define STORE_MS 5000
+
+static int find_in_store (const char *store, struct statefile *s, idt_error_t *errp)
+{
+    const struct pg_config config = { .conninfo = store, .application = "idtree root", .timeout_ms = STORE_MS };
+    struct pg *pg = pg_open (&config, errp);
+    struct pgstate state;
+
+    if (!pg || pgstate_read (pg, &state, errp) < 0) {
+        pg_close (pg);
+        return -1;
+    }
+    pg_close (pg);
+    *s = (struct statefile){ .has_epoch = state.has_epoch, .epoch_ms = state.epoch_ms, .created_ms = state.created_ms };
+    snprintf (s->uuid, sizeof (s->uuid), "%s", state.uuid);
+    snprintf (s->name, sizeof (s->name), "%s", state.name);
+    return 0;
+}
+
 int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp)
 {
-    const char *dir = statedir_of (attrs);
+    const char *dir = statedir_of (attrs), *store = attr_get (attrs, "root.store", NULL);
     struct statefile s;
 
+    if (store && *store) {
+        if (find_in_store (store, &s, errp) < 0)
+            return -1;
+        take (in, s.uuid, s.name);
+        return define (in, attrs, errp) < 0 ? -1 : set_epoch (attrs, &s, errp);
+    }
     if ((dir ? find_kept (dir, attrs, &s, log, errp) : find_own (rundir, &s, log, errp)) < 0)
         return -1;
     in->own_dir = dir ? NULL : rundir;

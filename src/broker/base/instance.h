@@ -3,7 +3,8 @@
 
 /* instance.h - the instance that a broker belongs to
  *
- * Rank 0 reads its instance from the statedir, or without a statedir from its rundir, before other brokers can connect.
+ * Rank 0 reads its instance from PostgreSQL (root.store), from the statedir, or without both from its rundir, before
+ * other brokers can connect.
  * Another rank receives the instance from its parent when the parent accepts it. The instance of a rank never changes:
  * if a rank receives another instance, it has joined the tree of another instance.
  */
@@ -24,10 +25,11 @@ struct instance {
     const char *own_dir; /* borrowed: the rundir, if it has the state; NULL: a statedir has it, or there is no state */
 };
 
-/* Rank 0: read the state. The state is in the folder that the attribute statedir names, which must already hold the
- * state of an instance. Without this attribute the state is in 'rundir', where a missing state is made. Defines the
+/* Rank 0: read the state. The state is in the database that the attribute root.store names, or in the folder that the
+ * attribute statedir names, which must already hold the state of an instance. Without these attributes the state is in
+ * 'rundir', where a missing state is made. Defines the
  * attributes instance.uuid and instance.name, and fluid.epoch if the state has an epoch. Blocks. Returns 0, or -1 with
- * errno set and 'errp' filled; STATE_REFUSED: the folder cannot be used.
+ * errno set and 'errp' filled; STATE_REFUSED: the folder or the database cannot be used.
  */
 int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp);
 

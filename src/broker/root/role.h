@@ -4,7 +4,8 @@
 /* role.h - whether this process may be rank 0: it waits for the role, claims it, and keeps it
  *
  * The state of an instance in PostgreSQL has one row that says which process is rank 0: its term, owner, state, and a
- * counter that the owner raises ("beat"). Each candidate is a process that waits until the row shows that nobody has the role, or
+ * counter that the owner raises ("beat"). Each candidate is a process that waits until the row shows that no process
+ * has the role, or
  * until the beat has stood still for root.takeover. Then it raises the term, in one statement that names the term and
  * beat that it has seen. Only then does it make its broker. A takeover needs no clock to be safe: the stores are fenced
  * by the term (libpg/fenced.h), so a root that does not know that it was replaced can store nothing.
