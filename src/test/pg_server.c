@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,15 +217,42 @@ const char *pg_server_conninfo (const struct pg_server *s)
     return s->conninfo;
 }
 
+static void wait_for_segment (int id)
+{
+    struct shmid_ds ds;
+
+    while (shmctl (id, IPC_STAT, &ds) == 0 && ds.shm_nattch > 0)
+        pause_a_little ();
+    shmctl (id, IPC_RMID, NULL);
+}
+
+/* A killed server leaves a segment of shared memory, whose number is in line 7 of its pid file. Its other processes end
+ * when they see that it is dead.
+ */
+static void remove_segment (const struct pg_server *s)
+{
+    char path[128], line[128];
+    int id, i = 0;
+
+    snprintf (path, sizeof (path), "%s/data/postmaster.pid", s->dir);
+    FILE *file = fopen (path, "r");
+    while (file && fgets (line, sizeof (line), file))
+        if (++i == 7 && sscanf (line, "%*s %d", &id) == 1)
+            wait_for_segment (id);
+    if (file)
+        fclose (file);
+}
+
 void pg_server_kill (struct pg_server *s)
 {
     end (&s->server, SIGKILL);
+    remove_segment (s);
 }
 
 void pg_server_run (struct pg_server *s)
 {
     s->server = start (s, "server.log", "postgres", "-D", "data", "-k", s->dir, "-c", "listen_addresses=", "-c",
-                       "fsync=off", "-c", "autovacuum=off", NULL);
+                       "fsync=off", "-c", "autovacuum=off", "-c", "min_wal_size=2MB", NULL);
     pg_server_wait (s, "SELECT 1", 1);
 }
 
@@ -263,7 +291,7 @@ static void destroy_all (void)
 static void make_cluster (struct pg_server *s)
 {
     pid_t pid = start (s, "initdb.log", "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
-                       "--locale=C.UTF-8", NULL);
+                       "--wal-segsize=1", "--locale=C.UTF-8", NULL);
     int status;
 
     if (waitpid (pid, &status, 0) != pid || status != 0)
