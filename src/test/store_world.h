@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_world.h - for tests of the store of jobs: a folder, a store in this folder, and the results of the store */
+/* store_world.h - for tests of the store of jobs: a folder, a store in this folder, and the results of the store
+ *
+ * With WORLD_PG the store is in PostgreSQL: world_begin () starts a server, which has the tables of one world at a
+ * time.
+ */
 #ifndef TEST_STORE_WORLD_H
 #define TEST_STORE_WORLD_H
 
@@ -13,28 +17,106 @@
 
 #include "modules/ingest/root/job_store.h"
 #include "test/tap.h"
+#ifdef WORLD_PG
+#include "libpg/pgstate.h"
+#include "test/pg_server.h"
+#endif
 
 struct world {
     char dir[64];
+    uint64_t term; /* in PostgreSQL: of the last opening */
     struct job_store *st;
     struct job_store_counts counts;
     idt_error_t error;
 };
+
+#define WORLD_UUID "11111111-2222-4333-8444-555555555555"
+
+#ifdef WORLD_PG
+static struct pg_server *world_server;
+#endif
+
+/* Begin the test. Ends the program if there is no server of PostgreSQL, and one is needed. */
+__attribute__ ((unused)) static void world_begin (void)
+{
+#ifdef WORLD_PG
+    if (pg_server_lacks ()) {
+        printf ("1..0 # SKIP %s\n", pg_server_lacks ());
+        exit (0);
+    }
+    world_server = pg_server_start ();
+#endif
+}
+
+__attribute__ ((unused)) static void world_end (void)
+{
+#ifdef WORLD_PG
+    pg_server_destroy (world_server);
+#endif
+}
+
+/* Make the tables of a new instance. */
+static inline void world_make_tables (void)
+{
+#ifdef WORLD_PG
+    const struct pg_config config = { .conninfo = pg_server_conninfo (world_server),
+                                      .application = "test",
+                                      .timeout_ms = TAP_WAIT_S * 1000 };
+    const struct pgstate state = { .uuid = WORLD_UUID, .name = "test", .created_ms = 1 };
+    idt_error_t error = { "" };
+    struct pg *pg = pg_open (&config, &error);
+
+    if (!pg || pg_run (pg, "DROP SCHEMA IF EXISTS idtree CASCADE", NULL, NULL, NULL, &error) < 0
+        || pgstate_make (pg, &state, &error) < 0)
+        bail_out (error.text);
+    pg_close (pg);
+#endif
+}
 
 __attribute__ ((unused)) static void world_init (struct world *w)
 {
     *w = (struct world){ .dir = "/tmp/idtree-store-XXXXXX" };
     if (!mkdtemp (w->dir))
         bail_out ("mkdtemp");
+    world_make_tables ();
 }
 
-/* Open the store, or close it and open it again. */
+__attribute__ ((unused)) static int world_work (struct world *w, struct job_store_group *group,
+                                                struct job_store_read *reads, size_t nreads)
+{
+    struct pollfd pfd = { .fd = job_store_fd (w->st), .events = POLLIN };
+    int rc;
+
+    job_store_begin (w->st, group, reads, nreads);
+    wait_until ((rc = job_store_result (w->st, &w->counts, &w->error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
+    return rc;
+}
+
+/* Open a store in PostgreSQL as a rank 0 of 'term', by a connection to 'host'. Returns NULL with w->error filled. */
+__attribute__ ((unused)) static struct job_store *world_open_term (struct world *w, const char *conninfo, uint64_t term)
+{
+    const struct module_place place = { .store = conninfo, .uuid = WORLD_UUID, .term = term };
+    struct job_store *st = job_store_open (&place, NULL, &w->counts, &w->error);
+
+    w->st = st;
+    if (st && world_work (w, NULL, NULL, 0) < 0) {
+        job_store_close (st);
+        w->st = NULL;
+    }
+    return w->st;
+}
+
+/* Open the store, or close it and open it again. In PostgreSQL every second life has a term of its own. */
 __attribute__ ((unused)) static bool world_open (struct world *w)
 {
     job_store_close (w->st);
     w->error.text[0] = '\0';
+#ifdef WORLD_PG
+    world_open_term (w, pg_server_conninfo (world_server), 1 + w->term++ / 2);
+#else
     w->st = job_store_open (&(struct module_place){ .dir = w->dir }, "broker 12345678, process 1 on here", &w->counts,
                             &w->error);
+#endif
     return w->st != NULL;
 }
 
@@ -51,17 +133,6 @@ __attribute__ ((unused)) static bool world_fini (struct world *w)
         unlink (path);
     }
     return rmdir (w->dir) == 0;
-}
-
-__attribute__ ((unused)) static int world_work (struct world *w, struct job_store_group *group,
-                                                struct job_store_read *reads, size_t nreads)
-{
-    struct pollfd pfd = { .fd = job_store_fd (w->st), .events = POLLIN };
-    int rc;
-
-    job_store_begin (w->st, group, reads, nreads);
-    wait_until ((rc = job_store_result (w->st, &w->counts, &w->error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
-    return rc;
 }
 
 /* Return a job of user 1. Its key is the text 'key'; "": it has no key. The texts are borrowed. */

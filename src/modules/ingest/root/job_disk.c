@@ -10,9 +10,9 @@
  *
  * A group is one transaction. If a commit fails, SQLite rolls it back, but the log may contain the whole commit. After
  * a crash, the next process that opens the file would find the commit there. This stays possible until the next
- * successful transaction writes over that part of the log. So that transaction must write something (meta.tries). Only a
- * write that failed for lack of space (database_is_full ()) has certainly stopped the log before the end of the commit,
- * because the end is the last thing that is written.
+ * successful transaction writes over that part of the log. So that transaction must write something (meta.tries). Only
+ * a write that failed for lack of space (database_is_full ()) has certainly stopped the log before the end of the
+ * commit, because the end is the last thing that is written.
  *
  * The counts are not stored in the file. They are computed when the file is opened, because the whole file is read then
  * anyway.
@@ -189,6 +189,7 @@ static bool take_state (sqlite3_stmt *load, struct job_store_state *s)
     s->counts.acked = (uint64_t)acked;
     s->counts.floor = (uint64_t)floor;
     s->counts.newest = has_jobs ? (uint64_t)newest : floor > 0 ? (uint64_t)floor - 1 : 0;
+    s->counts.line = s->counts.newest;
     s->cleared = has_specs && specs <= acked ? (uint64_t)specs - 1 : (uint64_t)acked;
     s->counts.acked_s = sqlite3_column_int64 (load, 6);
     return true;

@@ -33,6 +33,27 @@
 #define SLOW_MS 5000    /* until it is reported that the disk does not answer; at most half of ingest.timeout */
 #define AGAIN_MS 200    /* from failed work to the next try, unless a new batch arrives before */
 
+/* --- the service ------------------------------------------------------------------------------------------------ */
+
+static void service_added_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct ingest *sv = up->owner;
+
+    if (idt_future_errnum (f))
+        idt_log (sv->h, LOG_ERR, "cannot add the service ingest: %s", idt_future_error (f));
+    upcall_destroy (up);
+}
+
+/* Until the store is open, clients of the service wait as at a start. */
+static void add_service (struct job_root *root)
+{
+    struct ingest *sv = root->service;
+
+    if (!upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv))
+        idt_log (sv->h, LOG_ERR, "cannot add the service ingest: %s", strerror (errno));
+}
+
 /* --- storing a batch ------------------------------------------------------------------------------------------- */
 
 static int make_room (struct job_root *root, size_t n)
@@ -156,9 +177,15 @@ static void watch_disk (struct job_root *root)
  */
 static void take_slow (struct job_root *root)
 {
+    idt_error_t why;
+
     root->slow = true;
-    errprintf (&root->slow_why, "%s/ingest.sqlite: the disk has not answered for %" PRIu64 " ms",
-               root->service->options.place.dir, root->slow_ms);
+    if (job_store_waits (root->store, &why))
+        errprintf (&root->slow_why, "%s: not stored for %" PRIu64 " ms: %s", job_store_where (root->store),
+                   root->slow_ms, why.text);
+    else
+        errprintf (&root->slow_why, "%s: the %s has not answered for %" PRIu64 " ms", job_store_where (root->store),
+                   root->service->options.place.store ? "server" : "disk", root->slow_ms);
     idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until it answers", root->slow_why.text);
 }
 
@@ -166,7 +193,8 @@ static void disk_answered (struct job_root *root)
 {
     if (root->slow)
         idt_log (root->service->h, LOG_NOTICE,
-                 "the disk answers again, after %" PRIu64 " ms: waiting jobs are stored now",
+                 "%s: the %s answers again, after %" PRIu64 " ms: waiting jobs are stored now",
+                 job_store_where (root->store), root->service->options.place.store ? "server" : "disk",
                  (clock_us (CLOCK_MONOTONIC) - root->begun_us) / 1000);
     root->slow = false;
     pace_want (&root->pace, PACE_SLOW, false, 0, 0);
@@ -184,7 +212,8 @@ const char *job_root_trouble (const struct job_root *root)
 static void take_failed (struct job_root *root, int errnum, const idt_error_t *why)
 {
     if (!root->failing || strcmp (root->why.text, why->text) != 0) /* log each reason once */
-        idt_log (root->service->h, LOG_CRIT, "%s: jobs are refused until they can be stored", why->text);
+        idt_log (root->service->h, LOG_CRIT, "%s: jobs %s until they can be stored", why->text,
+                 root->group.unsure ? "wait" : "are refused");
     root->failing = true;
     root->failed++;
     root->why = *why;
@@ -216,6 +245,45 @@ static void end_reads (struct job_root *root)
     root->nreads = 0;
 }
 
+static void begin_work (struct job_root *root, struct job_store_group *group)
+{
+    root->busy = true;
+    root->begun_us = clock_us (CLOCK_MONOTONIC);
+    job_store_begin (root->store, group, root->reads, root->nreads);
+    watch_disk (root);
+}
+
+/* The store is open. All jobs that were visible in earlier lives are stored. So the line starts at the newest stored id
+ * or above, and no job can be stored among these jobs any longer. Acknowledgement time continues from the newest time
+ * that is stored. If no time is stored, it starts at the wall clock's time, which earlier versions used for all
+ * acknowledgements.
+ */
+static void begin_life (struct job_root *root)
+{
+    struct ingest *sv = root->service;
+
+    root->opening = root->failing = false;
+    root->opened_ms = ingest_now_ms ();
+    root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
+    visibility_init (&root->line, root->counts.line, sv->options.settle_ms);
+    add_service (root);
+}
+
+/* The store was connected, or could not be. In the second case it is tried again, and jobs wait. */
+static void take_opened (struct job_root *root, int rc, const idt_error_t *why)
+{
+    if (rc > 0)
+        begin_life (root);
+    else {
+        if (!root->failing || strcmp (root->why.text, why->text) != 0)
+            idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until the store can be opened", why->text);
+        root->failing = true;
+        root->why = *why;
+    }
+    job_root_look (root);
+    job_root_turn (root);
+}
+
 static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct job_root *root = arg;
@@ -226,6 +294,10 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     root->busy = false;
     disk_answered (root);
+    if (root->opening) {
+        take_opened (root, rc, &why);
+        return;
+    }
     if (rc < 0)
         take_failed (root, errnum, &why);
     else
@@ -288,7 +360,7 @@ void job_root_turn (struct job_root *root)
     const struct ingest_options *o = &root->service->options;
     int64_t now_s = age_s (root);
 
-    if (root->busy || root->stopping || !root->store)
+    if (root->busy || root->stopping || root->opening || !root->store)
         return;
     root->group = (struct job_store_group){
         .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .owner_first = true, .owner = geteuid (), .now_s = now_s
@@ -308,10 +380,7 @@ void job_root_turn (struct job_root *root)
     if (!writes && root->nreads == 0)
         return;
     assert (root->nreads <= JOB_ROOT_READS);
-    root->busy = true;
-    root->begun_us = clock_us (CLOCK_MONOTONIC);
-    job_store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
-    watch_disk (root);
+    begin_work (root, writes ? &root->group : NULL);
 }
 
 /* --- batches that come ------------------------------------------------------------------------------------------- */
@@ -341,7 +410,7 @@ void job_root_batch (struct job_root *root, uint32_t tag, const void *data, size
 void job_root_look (struct job_root *root)
 {
     bool wanted = root->life == 0 || notify_wants_line (root);
-    bool again = root->unsure || (root->resting && root->counts.untidy);
+    bool again = root->unsure || (root->resting && root->counts.untidy) || (root->opening && !root->busy);
     uint64_t now_ms = ingest_now_ms ();
 
     pace_want (&root->pace, PACE_ASK, wanted && !root->asking, now_ms, root->life == 0 ? LIFE_MS : WATERMARK_MS);
@@ -414,6 +483,8 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
         take_slow (root);
     if (pace_take (&root->pace, PACE_AGAIN, now_ms)) {
         root->resting = false;
+        if (root->opening)
+            begin_work (root, NULL);
         job_root_turn (root);
     }
     if (must_ask)
@@ -445,16 +516,6 @@ void job_root_report (const struct job_root *root, struct metrics *m)
     metrics_put_new (m, METRICS_MAX, "ingest_store_failing", json_integer (job_root_trouble (root) != NULL));
 }
 
-static void service_added_cb (idt_future_t *f, void *arg)
-{
-    struct upcall *up = arg;
-    struct ingest *sv = up->owner;
-
-    if (idt_future_errnum (f))
-        idt_log (sv->h, LOG_ERR, "cannot add the service ingest: %s", idt_future_error (f));
-    upcall_destroy (up);
-}
-
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "ingest.watch", job_root_watch_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "ingest.ack", job_root_ack_cb, 0 },
@@ -466,15 +527,15 @@ static const struct idt_handler_spec handlers[] = {
 
 static void open_store (struct job_root *root)
 {
+    const struct module_place *place = &root->service->options.place;
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    root->store = job_store_open (&root->service->options.place, holder, &root->counts, &root->why);
-    root->opened_ms = ingest_now_ms ();
-    /* Acknowledgement time continues from the newest time that is stored. If no time is stored, it starts at the wall
-     * clock's time, which earlier versions used for all acknowledgements.
-     */
-    root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
+    root->store = job_store_open (place, holder, &root->counts, &root->why);
+    if (root->store && place->store)
+        root->opening = true;
+    else
+        begin_life (root);
     if (root->store)
         return;
     root->failing = true;
@@ -486,22 +547,20 @@ static int start (struct job_root *root)
 {
     idt_reactor_t *r = idt_get_reactor (root->service->h);
 
-    open_store (root);
-    /* All jobs that were visible in earlier lives are stored. So the line starts at the newest stored id, and no job
-     * can be stored among these jobs any longer.
-     */
-    visibility_init (&root->line, root->counts.newest, root->service->options.settle_ms);
     quota_init (&root->reads_quota, QUOTA_READS);
     if (!(root->watch = job_watch_create ()) || !(root->asks = drr_queue_create (1, 0, 0))
         || !(root->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, root))
         || idt_handlers_add (root->service->h, handlers, root) < 0)
         return -1;
+    open_store (root);
     if (!root->store)
         return 0;
     root->store_watcher = idt_fd_watcher_create (r, job_store_fd (root->store), IDT_POLLIN, store_done_cb, root);
     if (!root->store_watcher)
         return -1;
     idt_watcher_start (root->store_watcher);
+    if (root->opening)
+        begin_work (root, NULL);
     pace_want (&root->pace, PACE_ASK, true, ingest_now_ms (), 0);
     ingest_set_timer (root->timer, pace_due (&root->pace));
     return 0;
@@ -542,7 +601,7 @@ struct job_root *job_root_create (struct ingest *sv, idt_error_t *errp)
     if (!root)
         return errsetf_null (errp, ENOMEM, "out of memory");
     root->service = sv;
-    if (start (root) < 0 || !upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv)) {
+    if (start (root) < 0) {
         errprintf (errp, "cannot start: %s", strerror (errno));
         job_root_destroy (root);
         return NULL;

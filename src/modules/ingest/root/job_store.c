@@ -391,8 +391,13 @@ static void read_jobs (struct job_store *st, struct job_store_read *read)
 static int work (void *arg, idt_error_t *errp)
 {
     struct job_store *st = arg;
-    int rc = st->group ? write_group (st, st->group, errp) : 0, saved = errno;
+    int rc = 0;
 
+    if (st->group)
+        rc = write_group (st, st->group, errp);
+    else if (st->nreads == 0)
+        rc = refresh (st, errp);
+    int saved = errno;
     for (size_t i = 0; i < st->nreads; i++)
         read_jobs (st, &st->reads[i]);
     errno = saved;
@@ -451,11 +456,11 @@ void job_store_close (struct job_store *st)
 
 static int open_backend (struct job_store *st, const struct module_place *place, const char *holder, idt_error_t *errp)
 {
-    st->b = job_disk_open (place->dir, holder, errp);
+    st->stale = true;
+    st->b = place->store ? job_pg_open (place, errp) : job_disk_open (place->dir, holder, errp);
     if (!st->b)
         return -1;
-    st->stale = true;
-    return refresh (st, errp);
+    return place->store ? 0 : refresh (st, errp);
 }
 
 struct job_store *job_store_open (const struct module_place *place, const char *holder, struct job_store_counts *counts,

@@ -34,11 +34,13 @@ struct job_store_counts {
     uint64_t newest;      /* the newest id that is or was stored; 0: none */
     uint64_t floor;       /* jobs below this id are forgotten; 0: no job is forgotten */
     int64_t acked_s;      /* the newest acknowledgement time that is remembered (job_store_group.now_s); 0: none */
-    bool untidy;          /* there is more to clear away or to forget in later groups */
+    uint64_t line; /* where the line of a life begins that opened the store then: the newest id, or the horizon */
+    bool untidy;   /* there is more to clear away or to forget in later groups */
 };
 
-/* Open the store. A missing file is created; 'holder' is shown to other processes that open it. Blocks. Returns NULL with
- * errno set and 'errp' filled, as by database_open () or fenced_open ().
+/* Open the store. A missing file is created; 'holder' is shown to other processes that open it. Blocks on the disk. A
+ * store in PostgreSQL is connected by the first work, which may be empty, and must be tried again if it failed; until
+ * then 'counts' is empty. Returns NULL with errno set and 'errp' filled, as by database_open ().
  */
 struct job_store *job_store_open (const struct module_place *place, const char *holder, struct job_store_counts *counts,
                                   idt_error_t *errp);
@@ -62,7 +64,7 @@ struct job_store_group {
     struct verdict *verdict; /* texts of refusals point into the store, and are valid until the next work begins */
     size_t n;
     uint64_t line;
-    uint64_t life; /* of rank 0's module */
+    uint64_t life; /* of rank 0's module; later lives have higher ones */
     uint64_t max_jobs, max_bytes;
     bool owner_first; /* users other than 'owner' may use only half of these limits */
     uint32_t owner;
@@ -97,7 +99,8 @@ struct job_store_read {
     idt_error_t error;
 };
 
-/* Let the thread store 'group' (NULL: none), completely or not at all, and then do 'reads'. All arguments are borrowed
+/* Let the thread store 'group' (NULL: none), completely or not at all, and then do 'reads'. Work without both only
+ * connects the store, and reads its counts. All arguments are borrowed
  * until job_store_result () has returned 1 or -1. Only one piece of work may be under way. Never blocks on the disk.
  */
 void job_store_begin (struct job_store *st, struct job_store_group *group, struct job_store_read *reads, size_t nreads);

@@ -60,6 +60,7 @@ struct job_root {
     struct job_root_want wants[JOB_ROOT_READS];
     size_t nreads;
     bool busy;
+    bool opening; /* the store is not connected yet: batches wait */
     bool stopping;
 
     uint64_t ack;           /* jobs up to this id are to be acknowledged; 0: none */
