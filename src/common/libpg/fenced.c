@@ -3,11 +3,14 @@
 
 /* fenced.c - a store of rank 0 in PostgreSQL that only the root of the newest term can write
  *
- * A write names the serial S and makes it S + 1. If its outcome is not known, settle () names S too, and makes it
- * S + 2, so the row tells which of the two was done, and afterwards the other can never be done. S + 1 means that the
- * write was done; it counts when a further raise of the serial is acknowledged. S + 2 means that it was not done; it is
- * tried again with the new serial. Each statement that may still be under way names a lower serial, so it changes
- * nothing, whenever it arrives.
+ * A write names the serial S and makes it S + 1. If its outcome is not known, settle () raises the serial by 2, each
+ * time from the value that the row has, until that is acknowledged. Then no statement that may still be under way names
+ * the current serial, so none of them changes anything, whenever it arrives. The write was done if and only if the
+ * serial has become odd relative to S. If it was not done, it is tried again with the new serial. A value that is only
+ * read says nothing: the server that has it may be replaced by one that has the value before.
+ *
+ * If synchronous_standby_names becomes empty, the server ends the commits that wait for a copy as if a copy had them.
+ * So the setting is looked at again after each write, in the same session, before the write counts.
  *
  * fenced_open () raises the serial above all that an earlier user in the same term can reach, so a late statement of
  * that user changes nothing either, and that user cannot take the raise for its own.
@@ -37,12 +40,15 @@
     " AND current_setting ('synchronous_standby_names') <> ''" \
     " AND current_setting ('synchronous_commit') IN ('on', 'remote_apply')"
 
+#define STILL_IN_SYNC "SELECT current_setting ('synchronous_standby_names') <> ''"
+
 #define FENCE_ROW "store = $1 AND term = $2 AND serial = $3"
 #define WRITE "WITH fence AS (UPDATE idtree.fence SET serial = serial + 1 WHERE " FENCE_ROW "%s RETURNING serial) %s"
 #define SETTLE "UPDATE idtree.fence SET serial = serial + 2 WHERE " FENCE_ROW "%s RETURNING serial"
 #define READ "SELECT term, serial FROM idtree.fence WHERE store = $1"
 
-/* The serial is the next multiple of 2^20, and 1. */
+/* A user of the store has 2^20 serials, unless it has more writes than that. The first is 1 above a multiple of it. */
+#define LIFE 1048576
 #define TAKE                                                                           \
     "UPDATE idtree.fence SET term = $2, serial = (serial / 1048576 + 1) * 1048576 + 1" \
     " WHERE store = $1 AND (term < $2 OR (term = $2 AND serial = $3))%s RETURNING serial"
@@ -158,8 +164,8 @@ static int is_shared (const struct fenced *f, idt_error_t *errp)
                     pg_server (f->pg), f->config.store, (unsigned long long)f->config.term);
 }
 
-/* Find out why a statement that names 'serial' changed nothing. Returns 1 if the serial is a higher one, which is
- * stored in '*now'. Returns -1 with errno ENOTSUP, ESTALE, STATE_REFUSED, or as pg_run ().
+/* Find out why a statement that names 'serial' changed nothing. Returns 1 if the serial is another one, which is stored
+ * in '*now'. Returns -1 with errno ENOTSUP, ESTALE, STATE_REFUSED, or as pg_run ().
  */
 static int explain (struct fenced *f, int64_t serial, int64_t *now, idt_error_t *errp)
 {
@@ -169,12 +175,32 @@ static int explain (struct fenced *f, int64_t serial, int64_t *now, idt_error_t 
         return -1;
     if (term > (int64_t)f->config.term)
         return is_stale (f, term, errp);
-    if (term < (int64_t)f->config.term || *now < serial)
+    if (term < (int64_t)f->config.term || *now < f->serial)
         return errsetf (errp, STATE_REFUSED,
                         "PostgreSQL %s: the store of %s has lost commits that it had acknowledged: an old copy of the "
                         "database was made the primary",
                         pg_server (f->pg), f->config.store);
+    if (*now - f->serial >= LIFE / 2)
+        return is_shared (f, errp);
     return *now == serial ? not_in_sync (f, errp) : 1;
+}
+
+/* Look whether the server still waits for a copy, in the session that got the acknowledgement. Returns 0, or -1. */
+static int check_sync (struct fenced *f, uint64_t session, idt_error_t *errp)
+{
+    struct pg_rows rows;
+
+    if (f->config.trust)
+        return 0;
+    if (pg_run (f->pg, STILL_IN_SYNC, NULL, &rows, NULL, errp) < 0)
+        return -1;
+    bool in = rows.count == 1 && pg_int (&rows, 0, 0) != 0;
+    pg_rows_free (&rows);
+    if (!in)
+        return not_in_sync (f, errp);
+    return pg_session (f->pg) == session
+               ? 0
+               : errsetf (errp, ECONNRESET, "PostgreSQL %s: the connection ended after a commit", pg_server (f->pg));
 }
 
 /* Raise the serial from 'serial' by 2. Returns 1 if that is durable, 0 if nothing was changed, or -1. */
@@ -192,30 +218,21 @@ static int raise_serial (struct fenced *f, int64_t serial, idt_error_t *errp)
         return -1;
     int count = rows.count;
     pg_rows_free (&rows);
-    return count;
+    return count > 0 && check_sync (f, pg_session (f->pg), errp) < 0 ? -1 : count;
 }
 
-/* Find out whether the write with f->serial was done, by one step. 'serial' is the newest serial that was read.
- * Returns 1 if it is known now, 0 if another step is needed, or -1 with errno set and 'errp' filled.
+/* Raise the serial once, from '*serial', or find out the new one. Returns 1 if it was raised, and then '*done' says
+ * whether the write was done; 0 if '*serial' is new; -1 with errno set and 'errp' filled.
  */
 static int settle_once (struct fenced *f, int64_t *serial, bool *done, idt_error_t *errp)
 {
-    int64_t now;
     int rc = raise_serial (f, *serial, errp);
 
-    if (rc > 0) {
-        *done = *done && *serial != f->serial;
-        f->serial = *serial + 2;
-        return 1;
-    }
-    if (rc < 0 || explain (f, *serial, &now, errp) < 0)
-        return -1;
-    if (now != *serial + 2 && (*serial != f->serial || now != *serial + 1))
-        return is_shared (f, errp);
-    if (*serial == f->serial)
-        *done = now == *serial + 1;
-    *serial = now;
-    return 0;
+    if (rc <= 0)
+        return rc < 0 || explain (f, *serial, serial, errp) < 0 ? -1 : 0;
+    *done = (*serial - f->serial) % 2 != 0;
+    f->serial = *serial + 2;
+    return 1;
 }
 
 /* Find out whether the write with f->serial was done, and make f->serial the new one. Returns 1 if it was done, and is
@@ -225,7 +242,7 @@ static int settle (struct fenced *f, const idt_error_t *why, idt_error_t *errp)
 {
     uint64_t pause_ms = PAUSE_MIN_MS;
     int64_t serial = f->serial;
-    bool done = true;
+    bool done;
     int rc;
 
     set_unsure (f, true, why);
@@ -260,6 +277,8 @@ static int try_once (struct fenced *f, const char *sql, struct pg_params *p, idt
     pg_rows_free (&rows);
     if (count == 0)
         return explain (f, f->serial, &now, errp) > 0 ? is_shared (f, errp) : -1;
+    if (check_sync (f, pg_session (f->pg), errp) < 0)
+        return 0;
     f->serial++;
     return 1;
 }
@@ -342,7 +361,7 @@ static int take_once (struct fenced *f, idt_error_t *errp)
     if (count == 0)
         return read_fence (f, &term, &now, errp) < 0 ? -1 : now == f->serial ? not_in_sync (f, errp) : 0;
     f->serial = serial;
-    return 1;
+    return check_sync (f, pg_session (f->pg), errp) < 0 ? -1 : 1;
 }
 
 /* It may be done several times, so a lost answer needs no further care. */

@@ -30,6 +30,7 @@ struct pg {
     struct pg_config config; /* with texts of its own */
     int stop_fd;
     PGconn *conn;
+    uint64_t session;
     char server[PG_SERVER_SIZE];
     char avoid[PG_SERVER_SIZE]; /* the server that did not answer the last statement; "": none */
     bool warned;                /* a warning came with the answer */
@@ -133,6 +134,11 @@ void pg_stop (struct pg *pg)
 const char *pg_server (const struct pg *pg)
 {
     return pg->server;
+}
+
+uint64_t pg_session (const struct pg *pg)
+{
+    return pg->session;
 }
 
 /* --- errors --------------------------------------------------------------------------------------------- */
@@ -307,6 +313,7 @@ static int make_connection (struct pg *pg, idt_error_t *errp)
     };
     if (!(pg->conn = pg_connect (pg->pq, &config, errp)))
         return -1;
+    pg->session++;
     pg_server_name (pg->pq, pg->conn, pg->server);
     pg->pq->PQsetNoticeReceiver (pg->conn, notice_cb, pg);
     pg->pq->PQsetnonblocking (pg->conn, 1);
@@ -455,6 +462,11 @@ bool pg_is_null (const struct pg_rows *rows, int row, int column)
 const char *pg_server (const struct pg *pg)
 {
     return "-";
+}
+
+uint64_t pg_session (const struct pg *pg)
+{
+    return 0;
 }
 
 #endif

@@ -86,4 +86,7 @@ bool pg_is_null (const struct pg_rows *rows, int row, int column);
 /* "HOST:PORT" of the server of the last connection; "-" if there was none. Valid until the next call of pg_run (). */
 const char *pg_server (const struct pg *pg);
 
+/* The number of connections that were made. Two statements ran in the same session if it is the same after both. */
+uint64_t pg_session (const struct pg *pg);
+
 #endif /* PG_PG_H */
