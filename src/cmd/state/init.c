@@ -19,6 +19,7 @@
 #include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
+#include "cmd/state/store.h"
 #include "libsqlite/state.h"
 #include "libstate/statefile.h"
 #include "libutil/duration.h"
@@ -28,6 +29,7 @@
 
 struct init {
     const char *dir;
+    const char *store;
     const char *name;
     const char *epoch;
     const char *uuid;
@@ -142,7 +144,7 @@ static bool choose_name (const struct cmd *cmd, const struct init *o, char name[
     if (o->name && !state_name_is_good (o->name))
         cmd_usage (cmd, "--name '%s': a name has 1 to %d letters, digits, and '.', '_', '-'", o->name,
                    STATE_NAME_SIZE - 1);
-    if (!o->name && o->uuid && recall_name (o->dir, o->uuid, name))
+    if (!o->name && o->uuid && o->dir && recall_name (o->dir, o->uuid, name))
         return false;
     snprintf (name, STATE_NAME_SIZE, "%s", o->name ? o->name : DEFAULT_NAME);
     return !o->name && o->uuid;
@@ -181,21 +183,44 @@ static void describe (const struct cmd *cmd, const struct init *o, struct statef
         cmd_die (cmd, "no random bits: %s", strerror (errno));
 }
 
+static void make_tables (const struct cmd *cmd, const struct init *o, const struct statefile *s)
+{
+    struct pgstate state = {
+        .has_epoch = s->has_epoch, .epoch_ms = s->epoch_ms, .created_ms = s->created_ms, .lost_horizon = o->uuid != NULL
+    };
+
+    memcpy (state.uuid, s->uuid, sizeof (state.uuid));
+    memcpy (state.name, s->name, sizeof (state.name));
+    store_make (cmd, o->store, &state);
+}
+
+/* Where the state is, for people and for programs. */
 static void print (const struct cmd *cmd, const struct init *o, const struct statefile *s)
 {
     char epoch[DATE_SIZE], end[DATE_SIZE];
+    const char *place = o->store ? o->store : o->dir;
 
     format_date (s->epoch_ms, epoch);
     format_end (s->epoch_ms, end);
     if (!cmd->json) {
-        out_print ("%s: the instance %s (%s), epoch %s: its ids last until %.10s\n", o->dir, s->uuid, s->name, epoch,
+        out_print ("%s: the instance %s (%s), epoch %s: its ids last until %.10s\n", place, s->uuid, s->name, epoch,
                    end);
         return;
     }
-    json_t *all = json_pack ("{s:s s:s s:s s:s s:s}", "statedir", o->dir, "uuid", s->uuid, "name", s->name, "epoch",
-                             epoch, "ids_until", end);
+    json_t *all = json_pack ("{s:s s:s s:s s:s s:s}", o->store ? "store" : "statedir", place, "uuid", s->uuid, "name",
+                             s->name, "epoch", epoch, "ids_until", end);
     ask_print (cmd, all);
     json_decref (all);
+}
+
+static void check_options (const struct cmd *cmd, const struct init *o)
+{
+    if (o->store && o->dir)
+        cmd_usage (cmd, "--store and --statedir exclude each other");
+    if (o->store && o->allow_network)
+        cmd_usage (cmd, "--store and --allow-network exclude each other");
+    if (!o->store && (!o->dir || !*o->dir))
+        cmd_usage (cmd, "--statedir DIR is missing (or --store URI)");
 }
 
 static int run (struct cmd *cmd)
@@ -205,15 +230,18 @@ static int run (struct cmd *cmd)
     idt_error_t error;
 
     cmd_options (cmd, &o);
-    if (!o.dir || !*o.dir)
-        cmd_usage (cmd, "--statedir DIR is missing");
+    check_options (cmd, &o);
     bool renamed = choose_name (cmd, &o, s.name);
     describe (cmd, &o, &s);
-    make_folder (cmd, &o, &s);
-    if (state_create (o.dir, &s, &error) < 0)
-        cmd_die (cmd, "%s", error.text);
+    if (o.store)
+        make_tables (cmd, &o, &s);
+    else {
+        make_folder (cmd, &o, &s);
+        if (state_create (o.dir, &s, &error) < 0)
+            cmd_die (cmd, "%s", error.text);
+    }
     print (cmd, &o, &s);
-    if (renamed)
+    if (renamed && !o.store)
         cmd_warn (cmd,
                   "the name %s is new, as nothing in %s has the old one: to use another one remove %s/instance, and "
                   "add --name",
@@ -225,6 +253,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 0, "statedir", "DIR", "the folder; it is made if it does not exist", cmd_take_text, AT (dir) },
+    { 0, "store", "URI", "make it in PostgreSQL instead, as root.store says", cmd_take_text, AT (store) },
     { 0, "name", "N", "name for people (default: as a rank remembers, or " DEFAULT_NAME ")", cmd_take_text, AT (name) },
     { 0, "epoch", "DATE", "time from which its ids count (default: now)", cmd_take_text, AT (epoch) },
     { 0, "uuid", "UUID", "of an instance whose state was lost, at least in part: not a new one", cmd_take_text,
@@ -236,7 +265,7 @@ static const struct cmd_option options[] = {
 
 const struct command init_command = {
     .name = "init",
-    .summary = "Make the state of a new instance, on the host of its rank 0",
+    .summary = "Make the state of a new instance, on the host of its rank 0 or in PostgreSQL",
     .details = "A broker does not start if its statedir has no state, only a part of it, or another "
                "instance's.\nWith --uuid existing stores stay; without " STATE_HORIZON_STORE
                " the next start needs --recover-horizon.",

@@ -17,6 +17,7 @@
 #include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
+#include "cmd/state/store.h"
 #include "libsqlite/database.h"
 #include "libsqlite/state.h"
 #include "libutil/duration.h"
@@ -217,12 +218,15 @@ static json_t *json_new (const struct look *l)
 
 /* --- show -------------------------------------------------------------------------------------- */
 
-static struct look begin (struct cmd *cmd)
+/* Look at the folder 'dir'; NULL: the operand. */
+static struct look begin (struct cmd *cmd, const char *dir)
 {
-    struct look l = { 0 };
+    struct look l = { .dir = dir };
 
-    cmd_options (cmd, NULL);
-    l.dir = cmd->argv[0];
+    if (!dir) {
+        cmd_options (cmd, NULL);
+        l.dir = cmd->argv[0];
+    }
     look_at_file (cmd, &l);
     look_at_horizon (&l);
     return l;
@@ -230,7 +234,16 @@ static struct look begin (struct cmd *cmd)
 
 static int show (struct cmd *cmd)
 {
-    struct look l = begin (cmd);
+    const char *store = NULL;
+
+    cmd_options (cmd, &store);
+    if ((cmd->argc > 0) == (store != NULL))
+        cmd_usage (cmd, "either a folder or --store URI is needed");
+    if (!store && !*cmd->argv[0])
+        cmd_usage (cmd, "the DIR is empty");
+    if (store)
+        return store_show (cmd, store);
+    struct look l = begin (cmd, cmd->argv[0]);
     json_t *all = json_new (&l);
 
     if (l.why[0])
@@ -282,7 +295,7 @@ static int check_store (const struct look *l, const char *name, char why[LOOK_WH
 
 static int check (struct cmd *cmd)
 {
-    struct look l = begin (cmd);
+    struct look l = begin (cmd, NULL);
     idt_error_t error;
     int bad = 0;
 
@@ -395,7 +408,7 @@ static void write_text (const struct cmd *cmd, const struct look *l, const char 
 
 static int backup (struct cmd *cmd)
 {
-    struct look l = begin (cmd);
+    struct look l = begin (cmd, NULL);
 
     if (l.in_use)
         cmd_die (cmd, "the horizon is not known: %s/" STATE_HORIZON_STORE " is %s; stop the broker of rank 0 first",
@@ -414,12 +427,18 @@ static int backup (struct cmd *cmd)
 
 /* --- commands ---------------------------------------------------------------------------------- */
 
+static const struct cmd_option show_options[] = {
+    { 0, "store", "URI", "show the state in PostgreSQL, as root.store says", cmd_take_text, 0 },
+    CMD_OPTIONS_END,
+};
+
 const struct command state_show_command = {
     .name = "state show",
-    .operands = "DIR",
-    .summary = "Show the instance of a state folder, and up to which time its ids may have been made",
+    .operands = "[DIR]",
+    .summary = "Show the instance of a state folder or database, and up to which time its ids may have been made",
     .example = "idtree state show /var/lib/idtree",
     .json = "one object",
+    .options = show_options,
     .run = show,
 };
 

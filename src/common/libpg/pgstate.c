@@ -19,7 +19,7 @@
 /* 'filled' is false while idtree init moves the content of a folder into the tables. */
 #define INSTANCE                                                                                                \
     "CREATE TABLE idtree.instance (" ONE_ROW "version bigint NOT NULL, uuid text NOT NULL, name text NOT NULL," \
-    " epoch_ms bigint, created_ms bigint NOT NULL, uid_drift bigint, filled boolean NOT NULL);"
+    " epoch_ms bigint, created_ms bigint NOT NULL, uid_drift bigint, lost_horizon boolean NOT NULL, filled boolean NOT NULL);"
 
 /* broker/root/role.h. 'state' is nobody, leads, released or stopped. */
 #define ROLE                                                                                              \
@@ -64,8 +64,8 @@
 #define MAKE                                                                                                           \
     "DO $idtree$ BEGIN"                                                                                                \
     " IF to_regnamespace ('idtree') IS NULL THEN CREATE SCHEMA idtree; END IF; " INSTANCE ROLE FENCE HORIZON DOCUMENTS \
-        JOBS "INSERT INTO idtree.instance (version, uuid, name, epoch_ms, created_ms, filled)"                         \
-    " VALUES (%d, '%s', '%s', %s, %lld, true); END $idtree$"
+        JOBS "INSERT INTO idtree.instance (version, uuid, name, epoch_ms, created_ms, lost_horizon, filled)"           \
+    " VALUES (%d, '%s', '%s', %s, %lld, %s, true); END $idtree$"
 
 int pgstate_make (struct pg *pg, const struct pgstate *s, idt_error_t *errp)
 {
@@ -76,7 +76,9 @@ int pgstate_make (struct pg *pg, const struct pgstate *s, idt_error_t *errp)
                         s->name);
     if (s->has_epoch)
         snprintf (epoch, sizeof (epoch), "%lld", (long long)s->epoch_ms);
-    if (asprintf (&sql, MAKE, PGSTATE_VERSION, s->uuid, s->name, epoch, (long long)s->created_ms) < 0)
+    if (asprintf (&sql, MAKE, PGSTATE_VERSION, s->uuid, s->name, epoch, (long long)s->created_ms,
+                  s->lost_horizon ? "true" : "false")
+        < 0)
         return errsetf (errp, ENOMEM, "PostgreSQL: out of memory");
     int rc = pg_run (pg, sql, NULL, NULL, NULL, errp), saved = errno;
     free (sql);
@@ -101,7 +103,8 @@ static int take_row (struct pg *pg, const struct pg_rows *rows, struct pgstate *
 {
     struct pgstate found = { .has_epoch = !pg_is_null (rows, 0, 3),
                              .epoch_ms = pg_int (rows, 0, 3),
-                             .created_ms = pg_int (rows, 0, 4) };
+                             .created_ms = pg_int (rows, 0, 4),
+                             .lost_horizon = pg_int (rows, 0, 6) != 0 };
 
     if (pg_int (rows, 0, 0) != PGSTATE_VERSION)
         return errsetf (errp, STATE_REFUSED,
@@ -125,8 +128,8 @@ int pgstate_read (struct pg *pg, struct pgstate *s, idt_error_t *errp)
 {
     struct pg_rows rows;
 
-    if (pg_run (pg, "SELECT version, uuid, name, epoch_ms, created_ms, filled FROM idtree.instance", NULL, &rows, NULL,
-                errp)
+    if (pg_run (pg, "SELECT version, uuid, name, epoch_ms, created_ms, filled, lost_horizon FROM idtree.instance", NULL,
+                &rows, NULL, errp)
         < 0) {
         if (errno == ENOENT)
             errsetf (errp, STATE_REFUSED,

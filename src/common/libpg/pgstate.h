@@ -26,6 +26,7 @@ struct pgstate {
     bool has_epoch;   /* false: rank 0 sets it at its first start */
     int64_t epoch_ms; /* Unix milliseconds */
     int64_t created_ms;
+    bool lost_horizon; /* the instance has made ids, but its horizon was lost: rank 0 needs --recover-horizon */
 };
 
 /* Make the tables and the identity, all or nothing, in one statement. Returns 0, or -1 with errno set and 'errp'
