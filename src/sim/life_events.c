@@ -123,12 +123,43 @@ static void send_down (struct life *l, const struct ask *a, struct message m)
     message_send (l->w, &m);
 }
 
+/* Note a box of a part. A new one is another source of ids; one that extends a former one replaces it. */
+static void note_part (struct life *l, uint32_t from, const struct lease *lease)
+{
+    const struct box *box = &lease->box;
+
+    sim_check_part (l->w->check, l->id, from, box);
+    for (unsigned i = 0; i < l->nparts && i < NPARTS; i++) {
+        struct life_part *p = &l->part[i];
+
+        if (p->lease.box.generator == box->generator && p->lease.box.granules == box->granules
+            && p->lease.box.range.lo_ms == box->range.lo_ms) {
+            *p = (struct life_part){ *lease, p->made_ms, false };
+            return;
+        }
+    }
+    l->part[l->nparts++ % NPARTS] = (struct life_part){ *lease, 0, false };
+}
+
+/* Note the parts in the answer that is being processed. The node may make ids of them before it returns, so this is
+ * called before these ids are checked, too.
+ */
+static void note_parts (struct life *l)
+{
+    if (node_stats (l->node)->parts_received == l->parts_noted)
+        return;
+    l->parts_noted = node_stats (l->node)->parts_received;
+    for (unsigned i = 0; i < node_view (l->node).held->count; i++)
+        note_part (l, l->granter, &node_view (l->node).held->lease[i]);
+}
+
 static void reply_op (void *arg, void *cookie, const struct id_run *run, size_t nruns)
 {
     struct life *l = arg;
     struct ask *a = cookie;
 
     life_look_at_ranges (l);
+    note_parts (l);
     sim_check_watermark (l, run, nruns);
     sim_check_age (l, a, run, nruns);
     sim_check_time (l, a);
@@ -321,35 +352,16 @@ static void on_pong (struct life *l, const struct message *m)
     node_sample (l->node, life_boot_us (l), &s);
 }
 
-/* Note a box of a part. A new one is another source of ids; one that extends a former one replaces it. */
-static void note_part (struct life *l, uint32_t from, const struct lease *lease)
-{
-    const struct box *box = &lease->box;
-
-    sim_check_part (l->w->check, l->id, from, box);
-    for (unsigned i = 0; i < l->nparts && i < NPARTS; i++) {
-        struct life_part *p = &l->part[i];
-
-        if (p->lease.box.generator == box->generator && p->lease.box.granules == box->granules
-            && p->lease.box.range.lo_ms == box->range.lo_ms) {
-            *p = (struct life_part){ *lease, p->made_ms, false };
-            return;
-        }
-    }
-    l->part[l->nparts++ % NPARTS] = (struct life_part){ *lease, 0, false };
-}
-
 static void on_grants (struct life *l, const struct message *m)
 {
-    uint64_t boot = life_boot_us (l), parts = node_stats (l->node)->parts_received;
+    uint64_t boot = life_boot_us (l);
 
+    l->granter = m->from;
     if (m->count != 0)
         node_lease_failed (l->node, boot, m->tag, (int)m->count);
     else
         node_lease_answered (l->node, boot, m->tag, &m->answer);
-    if (node_stats (l->node)->parts_received > parts)
-        for (unsigned i = 0; i < node_view (l->node).held->count; i++)
-            note_part (l, m->from, &node_view (l->node).held->lease[i]);
+    note_parts (l);
 }
 
 /* Whether a message arrives: its link must still exist, and its receiver must live. */

@@ -140,7 +140,9 @@ struct life {
     struct ask *asks;              /* all requests that this node has not answered */
     struct life_part part[NPARTS]; /* the last parts of the life */
     unsigned nparts;
-    uint64_t until_us; /* at the last check: end of use of the life's ranges, and its newest timestamp */
+    uint32_t granter;     /* the life that sent the newest answer */
+    uint64_t parts_noted; /* of the node's parts_received */
+    uint64_t until_us;    /* at the last check: end of use of the life's ranges, and its newest timestamp */
     uint64_t cursor_ms;
     uint64_t made_ms;  /* ids up to this time may leave late */
     uint64_t bound_us; /* largest bound of the clock since a request waits */

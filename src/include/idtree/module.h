@@ -84,7 +84,7 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
  *   ENOTSUP   the handle is not a module's
  *   ENOMEM
  */
-#define IDT_MODULE_KEEP_MAX (2 << 20)
+#define IDT_MODULE_KEEP_MAX (4 << 20)
 int idt_module_keep (idt_t *h, const void *data, size_t size);
 
 /* The data that the previous load left (borrowed until init returns), with its size in '*size'. NULL: it left no data.

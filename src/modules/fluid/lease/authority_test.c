@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <idtree/module.h>
+
 #include "test/tap.h"
 #include "modules/fluid/lease/authority.h"
 
@@ -266,6 +268,27 @@ static void test_foreign (void)
     authority_destroy (w.a);
 }
 
+/* A broker keeps IDT_MODULE_KEEP_MAX bytes. What the node of rank 0 and the module add is far below 64 KiB. */
+static void test_large (void)
+{
+    const struct authority_config large = { .max_generators = FLUID_GENERATOR_MAX + 1,
+                                            .lease_ms = 60000,
+                                            .epoch_ms = 100000 };
+    struct lease_record last, none = { 0 };
+    const struct authority_start start = { .wall_us = WALL, .stored = &none };
+    struct world w = { 0 };
+    size_t size = 0;
+
+    w.a = authority_create (&large, &ops, &w, T0, &start);
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    ok (ask (&w, T0, FLUID_GENERATOR_MAX, 1, 0).ngrant == 1, "the last generator is granted");
+    authority_close (w.a, T0, &last);
+    free (authority_leave (w.a, &last, &size));
+    ok (size > 0 && size < IDT_MODULE_KEEP_MAX - (64 << 10),
+        "the handover of an authority that has granted all generators fits into what a broker keeps (%zu bytes)", size);
+    authority_destroy (w.a);
+}
+
 static void test_close (void)
 {
     struct want back = { .rank = 5, .incarnation = CHILD, .number = 2, .end_ms = 12000 };
@@ -369,6 +392,7 @@ int main (void)
     test_horizon ();
     test_end_of_time ();
     test_foreign ();
+    test_large ();
     test_close ();
     test_next ();
     test_debt ();
