@@ -4,7 +4,7 @@
 /* store_world.h - for tests of the store of jobs: a folder, a store in this folder, and the results of the store
  *
  * With WORLD_PG the store is in PostgreSQL: world_begin () starts a server, which has the tables of one world at a
- * time.
+ * time, and a proxy before it.
  */
 #ifndef TEST_STORE_WORLD_H
 #define TEST_STORE_WORLD_H
@@ -19,6 +19,7 @@
 #include "test/tap.h"
 #ifdef WORLD_PG
 #include "libpg/pgstate.h"
+#include "test/pg_proxy.h"
 #include "test/pg_server.h"
 #endif
 
@@ -34,6 +35,8 @@ struct world {
 
 #ifdef WORLD_PG
 static struct pg_server *world_server;
+static struct pg_proxy *world_proxy;
+static char world_conninfo[160]; /* through the proxy */
 #endif
 
 /* Begin the test. Ends the program if there is no server of PostgreSQL, and one is needed. */
@@ -45,12 +48,16 @@ __attribute__ ((unused)) static void world_begin (void)
         exit (0);
     }
     world_server = pg_server_start ();
+    world_proxy = pg_proxy_start (pg_server_dir (world_server));
+    snprintf (world_conninfo, sizeof (world_conninfo), "host=%s user=postgres dbname=postgres",
+              pg_proxy_host (world_proxy));
 #endif
 }
 
 __attribute__ ((unused)) static void world_end (void)
 {
 #ifdef WORLD_PG
+    pg_proxy_stop (world_proxy);
     pg_server_destroy (world_server);
 #endif
 }
@@ -92,10 +99,11 @@ __attribute__ ((unused)) static int world_work (struct world *w, struct job_stor
     return rc;
 }
 
-/* Open a store in PostgreSQL as a rank 0 of 'term', by a connection to 'host'. Returns NULL with w->error filled. */
-__attribute__ ((unused)) static struct job_store *world_open_term (struct world *w, const char *conninfo, uint64_t term)
+#ifdef WORLD_PG
+/* Open the store as a rank 0 of 'term'. Returns NULL with w->error filled. */
+__attribute__ ((unused)) static struct job_store *world_open_term (struct world *w, uint64_t term)
 {
-    const struct module_place place = { .store = conninfo, .uuid = WORLD_UUID, .term = term };
+    const struct module_place place = { .store = world_conninfo, .uuid = WORLD_UUID, .term = term };
     struct job_store *st = job_store_open (&place, NULL, &w->counts, &w->error);
 
     w->st = st;
@@ -105,6 +113,7 @@ __attribute__ ((unused)) static struct job_store *world_open_term (struct world 
     }
     return w->st;
 }
+#endif
 
 /* Open the store, or close it and open it again. In PostgreSQL every second life has a term of its own. */
 __attribute__ ((unused)) static bool world_open (struct world *w)
@@ -112,7 +121,7 @@ __attribute__ ((unused)) static bool world_open (struct world *w)
     job_store_close (w->st);
     w->error.text[0] = '\0';
 #ifdef WORLD_PG
-    world_open_term (w, pg_server_conninfo (world_server), 1 + w->term++ / 2);
+    world_open_term (w, 1 + w->term++ / 2);
 #else
     w->st = job_store_open (&(struct module_place){ .dir = w->dir }, "broker 12345678, process 1 on here", &w->counts,
                             &w->error);

@@ -427,8 +427,11 @@ static int start (struct ingest *sv, idt_error_t *errp)
                                           o->rank > 0 ? JOB_RELAY_UNDER_WAY : JOB_RELAY_ROOT_UNDER_WAY))
         && (sv->checks = submit_create (sv)) && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))
         && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv))
-        && (o->rank > 0 || (sv->root = job_root_create (sv, errp))) && idt_handlers_add (sv->h, handlers, sv) == 0)
+        && (o->rank > 0 || (sv->root = job_root_create (sv, errp))) && idt_handlers_add (sv->h, handlers, sv) == 0) {
+        if (o->rank == 0 && o->place.store)
+            job_relay_set_batch (sv->relay, JOB_RELAY_STORE_BYTES);
         return 0;
+    }
     return *errp->text ? -1 : errprintf (errp, "cannot start: %s", strerror (errno));
 }
 

@@ -37,6 +37,7 @@ struct relay_batch {
 
 struct job_relay {
     size_t max_bytes;
+    size_t batch_bytes;
     uint32_t max_under_way;
     struct batches waiting, under_way;
     uint64_t number;
@@ -53,6 +54,7 @@ struct job_relay *job_relay_create (size_t max_bytes, uint32_t max_under_way)
     if (!r)
         return NULL;
     r->max_bytes = max_bytes;
+    r->batch_bytes = JOB_RELAY_BATCH_BYTES;
     r->max_under_way = max_under_way;
     TAILQ_INIT (&r->waiting);
     TAILQ_INIT (&r->under_way);
@@ -89,10 +91,15 @@ void job_relay_destroy (struct job_relay *r)
 
 /* --- parcels ------------------------------------------------------------------------------------------------- */
 
-static bool has_room (const struct relay_batch *b, const struct jobwire_reader *jobs)
+void job_relay_set_batch (struct job_relay *r, size_t bytes)
+{
+    r->batch_bytes = bytes;
+}
+
+static bool has_room (const struct job_relay *r, const struct relay_batch *b, const struct jobwire_reader *jobs)
 {
     return b->tag == 0 && b->jobs.count + jobs->count <= JOBWIRE_BATCH_JOBS
-           && b->jobs.size + jobs->size <= JOB_RELAY_BATCH_BYTES;
+           && b->jobs.size + jobs->size <= r->batch_bytes;
 }
 
 /* The batch that takes 'jobs': the last waiting batch, or a new one that is not in the list yet. NULL if memory is
@@ -102,7 +109,7 @@ static struct relay_batch *batch_for (struct job_relay *r, const struct jobwire_
 {
     struct relay_batch *b = TAILQ_LAST (&r->waiting, batches);
 
-    if (b && has_room (b, jobs))
+    if (b && has_room (r, b, jobs))
         return b;
     if ((b = calloc (1, sizeof (*b))))
         TAILQ_INIT (&b->parcels);

@@ -208,6 +208,9 @@ static void test_limits (void)
               && add (r, &o, 3, 1, 9));
     ok (next (r, NOW, &s) && s.count == 1 && next (r, NOW, &s) && s.count == 2,
         "parcels are combined up to JOB_RELAY_BATCH_BYTES");
+    job_relay_set_batch (r, JOB_RELAY_STORE_BYTES);
+    tap_must (add (r, &o, 4, 1, JOB_RELAY_STORE_BYTES / 2) && add (r, &o, 5, 1, JOB_RELAY_STORE_BYTES / 3));
+    ok (next (r, NOW, &s) && s.count == 2, "parcels are combined up to the size that job_relay_set_batch () set");
     job_relay_destroy (r);
 
     tap_must ((r = job_relay_create (16u << 20, JOB_RELAY_UNDER_WAY)) != NULL);

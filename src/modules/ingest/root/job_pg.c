@@ -61,7 +61,7 @@ static const char tidy_sql[] =
     " SELECT s.jobs, s.bytes, c.upto, o.old, d.last, d.n, (SELECT min (acked_s) FROM idtree.acks)"
     " FROM s, c, o, d" LED_BY_US;
 
-/* Jobs after $4 up to $5, at most $6; jobspecs if $7 is 1, as long as those before have less than $8 bytes. Without jobs
+/* Jobs after $4 up to $5, at most $6; jobspecs if $7 is 1, while the jobs before have less than $8 bytes. Without jobs
  * the row is NULL.
  */
 static const char read_sql[] =

@@ -275,12 +275,50 @@ static void check_verdicts (struct history *h)
                 "a verdict differs");
 }
 
+/* In PostgreSQL a statement of the group, or its answer, may be lost, or the statement comes late. */
+static void choose_fault (struct history *h)
+{
+#ifdef WORLD_PG
+    pg_proxy_fault (world_proxy, pick (h, 6) == 0 ? 1 + pick (h, 3) : PG_FAULT_NONE);
+#endif
+}
+
+static void end_faults (struct history *h)
+{
+#ifdef WORLD_PG
+    pg_proxy_fault (world_proxy, PG_FAULT_NONE);
+    if (pick (h, 2))
+        pg_proxy_deliver (world_proxy);
+#endif
+}
+
+/* A read that got no answer. */
+static bool is_lost (const struct job_store_read *read)
+{
+    return read->errnum == ECONNRESET || read->errnum == ETIMEDOUT;
+}
+
+/* A group whose reads got no answer is tried again, like a read. */
+static void work (struct history *h, struct job_store_read read[2])
+{
+    int tries = 0, rc = 0;
+
+    choose_fault (h);
+    do {
+        for (int i = 0; i < 2 && tries > 0; i++)
+            jobwire_buf_fini (&read[i].found);
+        rc = world_work (&h->w, &h->group, read, 2);
+    } while (++tries < 5 && ((rc < 0 && h->group.unsure) || is_lost (&read[0]) || is_lost (&read[1])));
+    end_faults (h);
+    expect (h, rc == 1, h->w.error.text);
+}
+
 static void step (struct history *h)
 {
     struct job_store_read read[2];
 
     choose_reads (h, read);
-    expect (h, world_work (&h->w, &h->group, read, 2) == 1, "a group failed");
+    work (h, read);
     check_verdicts (h);
     h->m = h->next;
     expect (h, counts_match (&h->w, &h->m) && !h->w.counts.untidy, "counts differ");
@@ -299,6 +337,42 @@ static void step_killed (struct history *h)
         expect (h, all_matches (&h->w, &h->m), "the group is stored in part");
 }
 
+/* Another rank 0 takes over while the old one stores the group. The old one reports that the group is stored, or does
+ * not know. Then it stores and shows nothing, and denies nothing.
+ */
+static void step_replaced (struct history *h)
+{
+#ifdef WORLD_PG
+    struct world old = h->w;
+    struct job_store_read read = { .upto = UINT64_MAX, .max_jobs = 1, .max_bytes = 1 };
+    int rc;
+
+    choose_fault (h);
+    job_store_begin (old.st, &h->group, NULL, 0);
+    h->w.term += 2 - h->w.term % 2;
+    h->w.st = NULL;
+    int tries = 0;
+    while (!world_open_term (&h->w, 1 + h->w.term / 2) && tries++ < 5)
+        ;
+    h->w.term++;
+    end_faults (h);
+    wait_until ((rc = job_store_result (old.st, NULL, &old.error)) != 0);
+    pg_proxy_deliver (world_proxy);
+    expect (h, h->w.st != NULL, h->w.error.text);
+    expect (h, rc > 0 || h->group.unsure, "a replaced rank 0 refuses jobs");
+    if (h->sound && (rc > 0 || all_matches (&h->w, &h->next)))
+        h->m = h->next;
+    expect (h, h->sound && all_matches (&h->w, &h->m), "the group is stored in part, or is lost");
+    choose_group (h);
+    h->group.n = h->group.n ? h->group.n : 1;
+    expect (h, world_work (&old, &h->group, &read, 1) < 0 && h->group.unsure && read.errnum == EAGAIN,
+            "a replaced rank 0 stores or shows jobs");
+    expect (h, all_matches (&h->w, &h->m), "a replaced rank 0 has changed the store");
+    jobwire_buf_fini (&read.found);
+    job_store_close (old.st);
+#endif
+}
+
 static bool play (struct history *h, uint64_t seed)
 {
     *h = (struct history){ .random = seed * UINT64_C (0x9e3779b97f4a7c15) | 1, .now_s = 1000000, .sound = true };
@@ -309,6 +383,8 @@ static bool play (struct history *h, uint64_t seed)
         model_group (h);
         if (pick (h, 20) == 0)
             step_killed (h);
+        else if (pick (h, 20) == 0)
+            step_replaced (h);
         else
             step (h);
         if (h->sound && pick (h, 20) == 0)
