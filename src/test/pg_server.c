@@ -71,23 +71,33 @@ static bool find_bin (char *bin, size_t size)
     return any;
 }
 
+/* Find the user as which the server runs if the test is root. */
+static bool find_nobody (struct passwd *pw)
+{
+    static char buf[1024];
+    struct passwd *found = NULL;
+
+    return getpwnam_r ("nobody", pw, buf, sizeof (buf), &found) == 0 && found;
+}
+
 const char *pg_server_lacks (void)
 {
     char bin[128];
+    struct passwd pw;
     idt_error_t error;
 
     if (pg_check ("", &error) < 0)
         return "libpq is not installed, or was not when this was built";
     if (!find_bin (bin, sizeof (bin)))
         return "no server of PostgreSQL is installed";
-    return geteuid () != 0 || getpwnam ("nobody") ? NULL : "PostgreSQL refuses to run as root, and there is no nobody";
+    return geteuid () != 0 || find_nobody (&pw) ? NULL : "PostgreSQL refuses to run as root, and there is no nobody";
 }
 
 static void become_nobody (void)
 {
-    const struct passwd *pw = getpwnam ("nobody");
+    struct passwd pw;
 
-    if (setgroups (0, NULL) < 0 || setgid (pw->pw_gid) < 0 || setuid (pw->pw_uid) < 0)
+    if (!find_nobody (&pw) || setgroups (0, NULL) < 0 || setgid (pw.pw_gid) < 0 || setuid (pw.pw_uid) < 0)
         _exit (126);
 }
 
@@ -300,7 +310,8 @@ static void make_cluster (struct pg_server *s)
 
 static void make_dirs (struct pg_server *s)
 {
-    const struct passwd *pw = geteuid () == 0 ? getpwnam ("nobody") : NULL;
+    bool is_root = geteuid () == 0;
+    struct passwd pw;
     const char *tmp = getenv ("TMPDIR");
     char copy[80];
 
@@ -308,7 +319,8 @@ static void make_dirs (struct pg_server *s)
     if (!mkdtemp (s->dir))
         give_up ("%s: %s", s->dir, strerror (errno));
     snprintf (copy, sizeof (copy), "%s/copy", s->dir);
-    if (mkdir (copy, 0700) < 0 || (pw && (chown (s->dir, pw->pw_uid, 0) < 0 || chown (copy, pw->pw_uid, 0) < 0)))
+    if (mkdir (copy, 0700) < 0
+        || (is_root && (!find_nobody (&pw) || chown (s->dir, pw.pw_uid, 0) < 0 || chown (copy, pw.pw_uid, 0) < 0)))
         give_up ("%s: %s", copy, strerror (errno));
 }
 
@@ -316,7 +328,7 @@ struct pg_server *pg_server_start (void)
 {
     struct pg_server *s = calloc (1, sizeof (*s));
     struct pg_config config = { .application = "test", .timeout_ms = 30000 };
-    char conninfo[256];
+    char conninfo[320];
     idt_error_t error;
 
     if (!s || !find_bin (s->bin, sizeof (s->bin)))
@@ -328,7 +340,8 @@ struct pg_server *pg_server_start (void)
     make_dirs (s);
     make_cluster (s);
     snprintf (s->conninfo, sizeof (s->conninfo), "host=%s user=postgres dbname=postgres", s->dir);
-    snprintf (conninfo, sizeof (conninfo), "%s options='-c synchronous_commit=local'", s->conninfo);
+    snprintf (conninfo, sizeof (conninfo),
+              "%s options='-c synchronous_commit=local -c default_transaction_read_only=off'", s->conninfo);
     config.conninfo = conninfo;
     if (!(s->pg = pg_open (&config, &error)))
         give_up ("%s", error.text);
