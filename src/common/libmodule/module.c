@@ -108,6 +108,13 @@ int module_option_place (idt_t *h, const char *what, struct module_place *place,
     return 0;
 }
 
+const char *module_option_root_timeout (idt_t *h)
+{
+    const char *store = idt_attr_get (h, "root.store");
+
+    return store && *store ? "15s" : "5s";
+}
+
 /* --- answers ----------------------------------------------------------------------------------------------------- */
 
 static void sent (idt_t *h, const idt_msg_t *msg, int rc)

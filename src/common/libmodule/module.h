@@ -56,6 +56,11 @@ struct module_place {
 /* Find the place in which rank 0 keeps 'what'. Returns 0, or -1 with errno EINVAL and 'errp' filled. */
 int module_option_place (idt_t *h, const char *what, struct module_place *place, idt_error_t *errp);
 
+/* The default of a timeout of requests that may need rank 0: "5s", or "15s" with root.store, because another host may
+ * take over meanwhile.
+ */
+const char *module_option_root_timeout (idt_t *h);
+
 /* --- answers -----------------------------------------------------------------------------------------------------
  *
  * If an answer cannot be made, the requester gets an error (idt_respond ()). If an answer cannot be sent, the module

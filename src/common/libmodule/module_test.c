@@ -350,7 +350,9 @@ static void check_store (void)
     b.attrs[6] = "root.store-sync";
     b.attrs[7] = "trust";
     ok (module_option_place (b.h, "toys", &place, NULL) == 0 && place.trust, "root.store-sync=trust is read");
+    ok (strcmp (module_option_root_timeout (b.h), "15s") == 0, "with root.store requests wait longer for rank 0");
     b.attrs[1] = "";
+    ok (strcmp (module_option_root_timeout (b.h), "5s") == 0, "without a store requests wait for 5 s");
     ok (has_no_place (&b, "rank 0 needs a folder to keep toys in: set statedir"),
         "a store with an empty name counts as not set");
     idt_close (b.h);

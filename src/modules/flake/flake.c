@@ -542,7 +542,9 @@ static int read_options (idt_t *h, struct flake_options *o, idt_error_t *errp)
 
     if (idt_get_rank (h, &c->rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
-    if (module_option_duration (h, "flake.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s", &ms, errp) < 0
+    if (module_option_duration (h, "flake.forward-timeout", module_option_root_timeout (h), 10, HOUR_MS,
+                                "10ms to 1h, such as 5s", &ms, errp)
+            < 0
         || module_option_number (h, "flake.max-partitions", "65536", 1, FLAKE_PARTITIONS, &c->max_partitions, errp) < 0
         || module_option_number (h, "flake.max-waiting", "8192", 1, 1000000, &c->max_waiting, errp) < 0
         || module_option_number (h, "uid.drift", c->rank == 0 ? "8" : NULL, UID_DRIFT_MIN, UID_DRIFT_MAX, &drift, errp)

@@ -114,8 +114,8 @@ int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp)
         || module_option_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms,
                                    errp)
                < 0
-        || module_option_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
-                                   &c->forward_timeout_ms, errp)
+        || module_option_duration (h, "fluid.forward-timeout", module_option_root_timeout (h), 10, HOUR_MS,
+                                   "10ms to 1h, such as 5s", &c->forward_timeout_ms, errp)
                < 0
         || module_option_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS,
                                    "a time such as 400d, or 0 for no limit", &o->max_jump_ms, errp)

@@ -8,7 +8,7 @@
  *   fluid.lease            length of a lease, 100ms ... 1h                  60s
  *   fluid.max-backlog      a client is refused if its ids would take longer than this to make    2s
  *   fluid.max-waiting      how many requests of clients may wait            8192
- *   fluid.forward-timeout  a request that no rank can serve fails after this time  5s
+ *   fluid.forward-timeout  a request that no rank can serve fails after this time  5s; with root.store 15s
  *   fluid.share            ranks without a generator hold a part of their parent's: auto (by need); 16, 32 ... 1008
  *                          (always, at least so many sequence numbers); or off       auto
  *   fluid.share-keep       sequence numbers of 1024 that an owner rank keeps at least     128
@@ -35,8 +35,8 @@ struct fluid_options {
     struct node_config node;
     bool has_epoch;
     int64_t epoch_ms;
-    const char *recover;  /* borrowed; NULL: not given */
-    uint64_t max_jump_ms; /* 0: no limit */
+    const char *recover;       /* borrowed; NULL: not given */
+    uint64_t max_jump_ms;      /* 0: no limit */
     struct module_place place; /* rank 0 only */
 };
 
