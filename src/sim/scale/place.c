@@ -105,7 +105,7 @@ static int64_t wall_us (const struct scale_rank *r)
 static void start_root (struct scale_rank *r)
 {
     struct scale *s = r->s;
-    struct authority_config config = { s->config.max_generators, s->config.lease_ms, EPOCH_MS, 0 };
+    struct authority_config config = { s->config.max_generators, s->config.lease_ms, EPOCH_MS, 0, 0 };
     struct authority_start start = { .wall_us = wall_us (r), .stored = &s->disk };
 
     s->authority = must (authority_create (&config, &root_ops, r, rank_boot_us (r), &start));

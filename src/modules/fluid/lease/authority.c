@@ -28,6 +28,7 @@
 /* The durable horizon. No box ends after it. */
 struct horizon {
     uint64_t stored_ms;
+    uint64_t peak_ms;  /* the highest that was ever stored; it is not lowered by a clean stop */
     uint64_t reach_ms; /* how far ahead of now it is stored */
     bool storing;
     enum authority_store state; /* the last result of storing it */
@@ -120,7 +121,8 @@ static void watch_store (struct authority *a, uint64_t now_us)
     a->horizon.slow_us = NEVER;
     if (a->horizon.state == AUTHORITY_STORE_GOOD) {
         a->horizon.state = AUTHORITY_STORE_SLOW;
-        say (a, LOG_WARNING, "the disk is slow: the horizon is not stored yet, and leases end where the last one is");
+        say (a, LOG_WARNING, "the %s is slow: the horizon is not stored yet, and leases end where the last one is",
+             a->config.reach_max_ms > 0 ? "store" : "disk");
     }
 }
 
@@ -139,11 +141,12 @@ static uint64_t owed_ms (struct authority *a, uint64_t now_us, uint64_t horizon_
 
 static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
-    struct lease_record record = { .horizon_ms = horizon_ms };
+    struct lease_record record = { .horizon_ms = horizon_ms, .peak_ms = max_u64 (a->horizon.peak_ms, horizon_ms) };
 
     if (!a->fenced_by_foreign)
         raise_watermark (a, now_us);
-    watermark_record (a->watermark, now_ms (a, now_us), &record);
+    /* Rule WAIT_AFTER_TAKEOVER: a root that was replaced grants nothing after its horizon (rule GRANT_NOT_PAST). */
+    watermark_record (a->watermark, now_ms (a, now_us), a->config.reach_max_ms, &record);
     record.ahead_ms = owed_ms (a, now_us, horizon_ms);
     a->stats.stores++;
     a->horizon.since_us = now_us;
@@ -176,6 +179,8 @@ static void horizon_store_horizon (struct authority *a, uint64_t now_us)
         return;
     }
     h->reach_ms = clock_debt_reach (&a->ahead, now_us);
+    if (a->config.reach_max_ms > 0)
+        h->reach_ms = min_u64 (h->reach_ms, a->config.reach_max_ms);
     if (!a->clock.known)
         return;
     if (now_ms (a, now_us) >= next_store_ms (a)) {
@@ -191,7 +196,9 @@ void authority_stored (struct authority *a, uint64_t now_us, uint64_t horizon_ms
     if (a->horizon.state != AUTHORITY_STORE_GOOD)
         say (a, LOG_NOTICE, "the horizon is stored again: leases are granted as before");
     metrics_time (&a->stats.commits, now_us - a->horizon.since_us);
-    a->horizon = (struct horizon){ .stored_ms = max_u64 (a->horizon.stored_ms, horizon_ms), .slow_us = NEVER };
+    a->horizon = (struct horizon){ .stored_ms = max_u64 (a->horizon.stored_ms, horizon_ms),
+                                   .peak_ms = max_u64 (a->horizon.peak_ms, horizon_ms),
+                                   .slow_us = NEVER };
     a->nstored++;
     authority_tick (a, now_us);
 }
@@ -225,10 +232,10 @@ static bool is_of_here (struct authority *a, const struct want *want)
     return false;
 }
 
-/* Whether a want names a lease of another statedir, which this root did not grant (rule HIGHEST_HORIZON). */
+/* Whether a want names a lease of another state: it is above all that was granted from this one (HIGHEST_HORIZON). */
 static bool is_foreign (const struct authority *a, const struct want *want)
 {
-    return want->end_ms > a->horizon.stored_ms;
+    return want->end_ms > a->horizon.peak_ms;
 }
 
 /* The only function that grants. What rank 0 has to grant of a generator is all time up to the horizon (rule
@@ -321,7 +328,9 @@ void authority_answer (struct authority *a, uint64_t now_us, const struct lease_
 const char *authority_excuse (const struct authority *a)
 {
     if (a->fenced_by_foreign)
-        return "rank 0 grants no leases: brokers hold leases of another statedir; start it with the right one";
+        return a->config.reach_max_ms > 0
+                   ? "rank 0 grants no leases: brokers hold leases that root.store does not know; see its log"
+                   : "rank 0 grants no leases: brokers hold leases of another statedir; start it with the right one";
     return "rank 0 waits until its horizon can be stored; see its log";
 }
 
@@ -442,13 +451,13 @@ void *authority_leave (const struct authority *a, const struct lease_record *sto
 static bool same_record (const struct lease_record *a, const struct lease_record *b)
 {
     return a->horizon_ms == b->horizon_ms && a->watermark_ms == b->watermark_ms && a->settle_ms == b->settle_ms
-           && a->ahead_ms == b->ahead_ms;
+           && a->ahead_ms == b->ahead_ms && a->peak_ms == b->peak_ms;
 }
 
 static bool same_config (const struct authority_config *a, const struct authority_config *b)
 {
     return a->max_generators == b->max_generators && a->lease_ms == b->lease_ms && a->epoch_ms == b->epoch_ms
-           && a->size == b->size;
+           && a->size == b->size && a->reach_max_ms == b->reach_max_ms;
 }
 
 /* Continue with the clock and the table of the handover, above the watermark that was published. Returns false if the
@@ -542,6 +551,7 @@ struct authority *authority_create (const struct authority_config *config, const
         .config = *config, .ops = ops, .arg = arg, .horizon = { .slow_us = NEVER }, .deadline_us = NEVER
     };
     a->horizon.stored_ms = start->stored->horizon_ms;
+    a->horizon.peak_ms = max_u64 (start->stored->horizon_ms, start->stored->peak_ms);
     if (begin (a, now_us, start) < 0) {
         authority_destroy (a);
         return NULL;
@@ -569,7 +579,8 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
     a->closed = true;
     a->deadline_us = NEVER;
     last->horizon_ms = grants_end (&a->grants); /* rules STOP_ABOVE_GRANTED, STOP_NOT_BELOW_BASE */
-    watermark_record (a->watermark, ms, last);
+    last->peak_ms = a->horizon.peak_ms;
+    watermark_record (a->watermark, ms, 0, last);
     if (!a->fenced_by_foreign && !watermark_any_holder (a->watermark, ms))
         last->watermark_ms = last->horizon_ms;
     last->ahead_ms = a->clock.known ? owed_ms (a, now_us, last->horizon_ms) : a->ahead.debt_ms;

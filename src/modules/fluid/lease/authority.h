@@ -16,7 +16,7 @@
  *    harmless. After each call except authority_answer () and pure queries, the owner also calls node_tick () of rank
  *    0's node. In that call the node notices what has changed in the authority.
  *
- * Another kind of store, or a second candidate for rank 0, would only have to follow these rules:
+ * Each kind of store, and each candidate for rank 0, must follow these rules:
  * - It starts from a record that was read when the role was taken or later, never from a record that was read before.
  * - authority_stored () is called only for records that are known to be durable. A write with unknown outcome is
  *   neither done nor failed: nothing is called, and the horizon stays where it was.
@@ -62,11 +62,12 @@ struct authority_config {
     uint64_t lease_ms;       /* LEASE_MIN_MS or more */
     int64_t epoch_ms;        /* in Unix milliseconds */
     uint32_t size;           /* ranks of the instance; 0: not known, and no rank has lanes */
+    uint64_t reach_max_ms;   /* how far ahead the horizon is stored, at most; 0: no other root can run meanwhile */
 };
 
 /* The initial state. */
 struct authority_start {
-    int64_t wall_us;                   /* the wall clock, in Unix microseconds */
+    int64_t wall_us;                   /* the wall clock, in Unix microseconds; it may be behind the later ones */
     const struct lease_record *stored; /* the record on the disk; all 0: a new instance */
     const void *past;                  /* from authority_leave () on the same broker */
     size_t past_size;                  /* 0: no handover */

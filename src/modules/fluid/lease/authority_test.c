@@ -223,13 +223,13 @@ static void test_end_of_time (void)
     struct world w;
 
     create (&w, &stored, NULL, 0);
-    authority_tick (w.a, T0 + 15 * SECOND);
+    authority_tick (w.a, T0 + 5 * SECOND);
     ok (w.stores == 1 && w.record.horizon_ms == end, "no horizon above the end of time is stored");
-    authority_stored (w.a, T0, w.record.horizon_ms);
-    authority_tick (w.a, T0 + 20 * SECOND);
+    authority_stored (w.a, T0 + 5 * SECOND, w.record.horizon_ms);
+    authority_tick (w.a, T0 + 6 * SECOND);
     ok (w.stores == 1 && authority_deadline (w.a) == UINT64_MAX,
         "when the horizon is at the end of time, no further store is requested");
-    ok (gives (&w, T0 + 15 * SECOND, 1, end - 10000, end) && ask (&w, T0 + 20 * SECOND, 5, 2, 0).ngrant == 0,
+    ok (gives (&w, T0 + 7 * SECOND, 1, end - 10000, end) && ask (&w, T0 + 20 * SECOND, 5, 2, 0).ngrant == 0,
         "no range above the end of time is granted");
     authority_close (w.a, T0 + 20 * SECOND, &last);
     ok (last.horizon_ms == end, "a clean stop stores no horizon above the end of time");
@@ -286,6 +286,63 @@ static void test_large (void)
     free (authority_leave (w.a, &last, &size));
     ok (size > 0 && size < IDT_MODULE_KEEP_MAX - (64 << 10),
         "the handover of an authority that has granted all generators fits into what a broker keeps (%zu bytes)", size);
+    authority_destroy (w.a);
+}
+
+/* A want that was sent before a clean stop may arrive after the next start (rule HIGHEST_HORIZON). */
+static void test_peak (void)
+{
+    struct want back = { .rank = 5, .incarnation = CHILD, .number = 2, .end_ms = 12000 };
+    struct lease_answer answer;
+    struct lease_record last;
+    struct world w;
+
+    create_new (&w);
+    uint64_t peak_ms = w.record.horizon_ms;
+    authority_stored (w.a, T0, peak_ms);
+    ask (&w, T0, 5, 1, 0);
+    authority_answer (w.a, T0 + SECOND, &(struct lease_request){ .want = &back, .nwant = 1 }, &answer);
+    authority_close (w.a, T0 + SECOND, &last);
+    ok (w.record.peak_ms == peak_ms && last.horizon_ms == 12000 && last.peak_ms == peak_ms,
+        "a clean stop lowers the horizon, and keeps the highest horizon that was ever stored");
+    authority_destroy (w.a);
+    create (&w, &last, NULL, 0);
+    ask (&w, T0, 5, 1, peak_ms);
+    ok (!status (&w, T0).fenced_by_foreign,
+        "after a clean stop a late request may name a lease up to the highest horizon");
+    ask (&w, T0, 5, 2, peak_ms + 1);
+    ok (status (&w, T0).fenced_by_foreign,
+        "after a clean stop a lease above the highest horizon is recognized as a lease from another root");
+    authority_destroy (w.a);
+    last.peak_ms = 0;
+    create (&w, &last, NULL, 0);
+    ask (&w, T0, 5, 1, 12001);
+    ok (status (&w, T0).fenced_by_foreign, "without a highest horizon the stored horizon is the highest");
+    authority_destroy (w.a);
+}
+
+/* Another root may take over while this one still runs. */
+static void test_takeover (void)
+{
+    struct authority_config shared = config;
+    struct authority_start start = { .wall_us = WALL, .stored = &(struct lease_record){ 0 } };
+    struct world w = { .stores = 0 };
+    struct lease_record last;
+
+    shared.reach_max_ms = LEASE_USE_MS (shared.lease_ms);
+    w.a = authority_create (&shared, &ops, &w, T0, &start);
+    ok (w.stores == 1 && w.record.horizon_ms == 10000 + 75000,
+        "if another root may take over, the horizon is stored at most one and a quarter leases ahead");
+    ok (w.record.settle_ms == 2 * LEASE_AT_MOST_MS (75000),
+        "the next root's watermark waits until a replaced root grants nothing, and its leases are not used");
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    authority_tick (w.a, T0 + 74 * SECOND);
+    ok (gives (&w, T0 + 74 * SECOND, 1, w.record.watermark_ms, 85000),
+        "a root whose horizon is not raised grants leases that end at the horizon");
+    ok (ask (&w, T0 + 75 * SECOND, 6, 1, 0).ngrant == 0, "at the time of the horizon that root grants nothing");
+    authority_close (w.a, T0 + 76 * SECOND, &last);
+    ok (last.settle_ms == LEASE_AT_MOST_MS (75000),
+        "after a clean stop the next root's watermark waits only for leases in use");
     authority_destroy (w.a);
 }
 
@@ -347,19 +404,21 @@ static void test_next (void)
     ok (!authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == last.horizon_ms,
         "an authority with a truncated handover begins at the stored horizon");
     authority_destroy (w.a);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         struct lease_record other = last;
-        *(uint64_t *[]){ &other.horizon_ms, &other.watermark_ms, &other.settle_ms, &other.ahead_ms }[i] += 1;
+        *(uint64_t *[]){ &other.horizon_ms, &other.watermark_ms, &other.settle_ms, &other.ahead_ms,
+                         &other.peak_ms }[i] += 1;
         create (&w, &other, past, size);
         ok (!authority_reopen (w.a, 0, 10001), "a handover is not used if another record was stored meanwhile (%d)", i);
         authority_destroy (w.a);
     }
-    struct authority_config other[] = { config, config, config, config };
+    struct authority_config other[] = { config, config, config, config, config };
     other[0].max_generators++;
     other[1].lease_ms++;
     other[2].epoch_ms++;
     other[3].size++;
-    for (int i = 0; i < 4; i++) {
+    other[4].reach_max_ms++;
+    for (int i = 0; i < 5; i++) {
         struct authority_start start = { .wall_us = WALL, .stored = &last, .past = past, .past_size = size };
         w.a = authority_create (&other[i], &ops, &w, T0, &start);
         ok (!authority_reopen (w.a, 0, 10001), "a handover is not used if the configuration has changed (%d)", i);
@@ -393,6 +452,8 @@ int main (void)
     test_end_of_time ();
     test_foreign ();
     test_large ();
+    test_peak ();
+    test_takeover ();
     test_close ();
     test_next ();
     test_debt ();

@@ -586,7 +586,7 @@ static void serve (struct grants *g, uint64_t now_us, uint64_t now_ms, const str
     const struct term term = next_term (g, now_us, now_ms, stock);
     size_t count;
 
-    if (term.use_ms == 0)
+    if (term.use_ms == 0 || term.hi_ms <= now_ms) /* rule GRANT_NOT_PAST */
         return;
     uint32_t share = want->size == BOX_WHOLE ? BOX_WHOLE : grants_share (g, now_us, stock, want);
     uint32_t most = may_keep (g, now_us, now_ms, want, share);

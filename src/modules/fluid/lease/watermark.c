@@ -10,7 +10,8 @@
  *       returned them, and is closed for good. Or a lease and a quarter have passed since the root granted its last
  *       box, so it uses none of them (USE_UNTIL_OVER, kept by held.c);
  *   (2) a holder of a box of an earlier root. As long as it may use that box, the watermark stays at the one
- *       that the earlier root stored (WAIT_AFTER_START);
+ *       that the earlier root stored (WAIT_AFTER_START). If the earlier root may still grant boxes, that is longer
+ *       (WAIT_AFTER_TAKEOVER);
  *   (3) a holder of a later box. Such boxes begin at or above the watermark (BEGIN_ABOVE_TOLD, grants.c), also if
  *       they are granted by a root that starts at the stored horizon after a crash: the watermark is not above that
  *       (TELL_BELOW_HORIZON).
@@ -413,10 +414,10 @@ uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon
     return w->told_ms;
 }
 
-void watermark_record (const struct watermark *w, uint64_t now_ms, struct lease_record *record)
+void watermark_record (const struct watermark *w, uint64_t now_ms, uint64_t grants_ms, struct lease_record *record)
 {
     record->watermark_ms = w->told_ms;
-    record->settle_ms = use_ms (w->lease_ms);
+    record->settle_ms = use_ms (w->lease_ms) + (grants_ms > 0 ? LEASE_AT_MOST_MS (grants_ms) : 0);
     uint64_t at_ms = passed_ms (w, now_ms);
 
     if (w->settled_ms > at_ms + record->settle_ms) /* an earlier root's leases were longer */

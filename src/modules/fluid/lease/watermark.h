@@ -70,6 +70,7 @@ struct lease_record {
     uint64_t watermark_ms; /* no id below this time will be made */
     uint64_t settle_ms;    /* for this long after a root starts, boxes of earlier roots may be in use */
     uint64_t ahead_ms;     /* the clock debt if the next root begins at this horizon (clock.h) */
+    uint64_t peak_ms;      /* the highest horizon that was ever stored; 0: horizon_ms */
 };
 
 struct watermark;
@@ -98,7 +99,9 @@ uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon
 /* Whether a granted box may still be in use. */
 bool watermark_any_holder (const struct watermark *w, uint64_t now_ms);
 
-/* Fill in the fields of '*record' that the next root needs, except the horizon. */
-void watermark_record (const struct watermark *w, uint64_t now_ms, struct lease_record *record);
+/* Set 'watermark_ms' and 'settle_ms' of the record for the next root. 'grants_ms' is for how long this root may still
+ * grant boxes after the next one has started.
+ */
+void watermark_record (const struct watermark *w, uint64_t now_ms, uint64_t grants_ms, struct lease_record *record);
 
 #endif /* FLUID_WATERMARK_H */

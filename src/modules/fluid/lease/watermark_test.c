@@ -16,7 +16,7 @@
 #define LEASE 1000
 #define NO_ID_BEFORE (LEASE + LEASE / 4 + LEASE / 40 + 1) /* a range granted at 0 cannot be used any longer */
 
-static const struct lease_record fresh = { 0, 0, 0, 0 };
+static const struct lease_record fresh = { 0 };
 
 static struct report report (const char *from, uint64_t low_ms)
 {
@@ -270,12 +270,12 @@ static void test_restart (void)
     struct watermark *w = watermark_create (10, 100, &r, 3000);
 
     ok (watermark_raise (w, 3999, 9000, &none) == 700, "a new root starts with the stored watermark");
-    watermark_record (w, 3200, &r);
+    watermark_record (w, 3200, 0, &r);
     ok (r.watermark_ms == 700 && r.settle_ms == 800,
         "a new root stores for how long leases of an earlier root may still be in use");
     ok (watermark_raise (w, 4000, 9000, &none) == 4000,
         "when leases of an earlier root can no longer be in use, the watermark rises");
-    watermark_record (w, 4000, &r);
+    watermark_record (w, 4000, 0, &r);
     ok (r.watermark_ms == 4000 && r.settle_ms > 125 && r.settle_ms < 130,
         "a root stores for how long its own leases may be in use");
     free (w);
@@ -306,7 +306,7 @@ static void test_step (void)
     free (w);
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
-    watermark_record (w, 0, &r);
+    watermark_record (w, 0, 0, &r);
     ok (r.settle_ms == 5000 && watermark_any_holder (w, 0),
         "a root that stops before its time began keeps the stored record");
     free (w);
@@ -383,7 +383,7 @@ static void store (struct world *w)
 
     if (w->stored_ms >= w->now + SMALL_LEASE * 3 / 2)
         return;
-    watermark_record (w->w, w->now, &r);
+    watermark_record (w->w, w->now, 0, &r);
     w->disk = r;
     w->stored_ms = r.horizon_ms;
 }
@@ -392,7 +392,7 @@ static void clean_stop (struct world *w)
 {
     struct lease_record r = { .horizon_ms = grants_end (&w->g) };
 
-    watermark_record (w->w, w->now, &r);
+    watermark_record (w->w, w->now, 0, &r);
     if (!watermark_any_holder (w->w, w->now))
         r.watermark_ms = r.horizon_ms;
     w->disk = r;

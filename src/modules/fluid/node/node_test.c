@@ -1464,7 +1464,7 @@ static void test_watermark (void)
     discard (&w);
 
     create (&w, 0);
-    start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 9000, 8000, 500, 0 });
+    start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 9000, 8000, 500, 0, 0 });
     stored (&w, T0, w.record.horizon_ms);
     ok (authority_watermark (w.a, T0 + 499 * MS, &ms) && ms == 8000,
         "after a crash the watermark waits for ranks that the root does not know");

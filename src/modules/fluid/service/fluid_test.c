@@ -1072,8 +1072,8 @@ static void test_crashed (void)
 
     tree_init (&t, "fluid.lease", "1s", NULL);
     uint64_t horizon_ms = (uint64_t)((int64_t)clock_us (CLOCK_REALTIME) / 1000 - epoch_ms + ahead_ms);
-    if (!(st = horizon_store_open (t.dir, "a test", &content, &err))
-        || horizon_store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
+    if (!(st = horizon_store_open (&(struct module_place){ .dir = t.dir }, "a test", &content, &err))
+        || horizon_store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms, 0 }, &err) < 0
         || horizon_store_close (st, NULL, &err) < 0)
         bail_out (err.text);
     ok (start_rank (&t, 0, &err) == 0, "a rank 0 that must wait for the clock to reach its horizon starts");

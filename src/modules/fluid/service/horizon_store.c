@@ -1,79 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* horizon_store.c - the durable horizon and epoch
+/* horizon_store.c - the durable horizon and epoch: a thread, and the place in which it keeps them
  *
- * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms
- * (rank 0 adds this column to a file of an earlier version). The file is valid if and only if (1) it is a whole
- * database of this kind and version (libsqlite), (2) the row exists, (3) seal is what seal () computes from the other
- * columns and (4) 0 <= horizon_ms <= 2^40. Table and row are made in one transaction.
- *
- * An outdated horizon must never be accepted. So the file has a rollback journal and no write-ahead log (database.c),
- * and the seal detects damage that leaves the database whole. A mix of pages of an old and of a new commit does no
- * harm, because a commit changes one row in one page, and a page of which half was written has no valid seal. The lock
- * of the database keeps two rank 0s from running on one statedir (the rule ONE_ROOT of doc/model/lease.pml).
- *
- * The database belongs to the worker's thread while a write is under way, and to the reactor's thread at all other
- * times.
+ * The backend belongs to the worker's thread while a write is under way, and to the reactor's thread at all other
+ * times, except for stop () and is_unsure ().
  */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <idtree/fluid.h>
-
-#include "libsqlite/database.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/worker.h"
-#include "modules/fluid/service/horizon_store.h"
+#include "modules/fluid/service/horizon_backend.h"
 
-#define KIND                                                                                                       \
-    .name = STATE_HORIZON_STORE, .journal = true, .application_id = 1768191078 /* "idtf" */, .version = 1,         \
-    .advice =                                                                                                      \
-        "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept " \
-        "aside"
-
-static const struct database_kind kind = { KIND };
-static const struct database_kind kind_anew = { KIND, .anew = true };
+#define CLOSE_MS 5000 /* how long a write may take when the store is closed, if the backend can stop it */
 
 struct horizon_store {
-    struct database *database;
-    int64_t epoch_ms;
+    const struct horizon_backend *backend;
+    void *b;
     struct worker *worker;
+    bool writing;
     struct lease_record record; /* being written */
 };
-
-/* Return a checksum of 63 bits, because SQLite's integers are signed. If 'ahead_ms' is 0, the checksum equals the seal
- * of an earlier version, which had no column 'ahead_ms'.
- */
-static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
-{
-    const uint64_t column[] = { r->horizon_ms, r->watermark_ms, r->settle_ms, (uint64_t)epoch_ms, r->ahead_ms };
-    uint64_t z = 0;
-
-    for (size_t i = 0; i < (r->ahead_ms > 0 ? 5 : 4); i++) {
-        z = (z ^ column[i]) * UINT64_C (0xbf58476d1ce4e5b9) + UINT64_C (0x9e3779b97f4a7c15);
-        z ^= z >> 29;
-    }
-    return (int64_t)(z >> 1);
-}
 
 static int write_record (void *arg, idt_error_t *errp)
 {
     struct horizon_store *st = arg;
-    const struct lease_record *r = &st->record;
-    char sql[320];
 
-    snprintf (sql, sizeof (sql),
-              "UPDATE fluid SET horizon_ms = %llu, watermark_ms = %llu, settle_ms = %llu, ahead_ms = %llu, seal = %lld"
-              " WHERE id = 0;",
-              (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms, (unsigned long long)r->settle_ms,
-              (unsigned long long)r->ahead_ms, (long long)seal (r, st->epoch_ms));
-    return database_run (st->database, sql, errp);
+    return st->backend->write (st->b, &st->record, errp);
 }
 
 /* --- writes ------------------------------------------------------------------------------------------ */
@@ -81,6 +38,7 @@ static int write_record (void *arg, idt_error_t *errp)
 void horizon_store_write (struct horizon_store *st, const struct lease_record *record)
 {
     st->record = *record;
+    st->writing = true;
     worker_begin (st->worker);
 }
 
@@ -91,92 +49,44 @@ int horizon_store_fd (const struct horizon_store *st)
 
 int horizon_store_result (struct horizon_store *st, uint64_t *horizon_ms, idt_error_t *errp)
 {
+    int rc = worker_result (st->worker, errp);
+
     *horizon_ms = st->record.horizon_ms;
-    return worker_result (st->worker, errp);
+    if (rc != 0)
+        st->writing = false;
+    return rc;
+}
+
+bool horizon_store_is_unsure (struct horizon_store *st, idt_error_t *why)
+{
+    return st->writing && st->backend->is_unsure && st->backend->is_unsure (st->b, why);
 }
 
 /* --- open and close ----------------------------------------------------------------------------------- */
-
-/* Read the row. Returns 0, or -1 with errno set and 'errp' filled. */
-static int read_columns (struct database *d, sqlite3_stmt *stmt, struct horizon_store_content *content,
-                         int64_t *stored_seal, idt_error_t *errp)
-{
-    int rc = database_step (d, stmt, errp);
-
-    if (rc <= 0)
-        return rc < 0 ? -1 : database_damaged (d, "its row is missing", errp);
-    content->record = (struct lease_record){ .horizon_ms = (uint64_t)sqlite3_column_int64 (stmt, 0),
-                                             .watermark_ms = (uint64_t)sqlite3_column_int64 (stmt, 1),
-                                             .settle_ms = (uint64_t)sqlite3_column_int64 (stmt, 2),
-                                             .ahead_ms = (uint64_t)sqlite3_column_int64 (stmt, 5) };
-    content->epoch_ms = sqlite3_column_int64 (stmt, 3);
-    *stored_seal = sqlite3_column_int64 (stmt, 4);
-    return 0;
-}
-
-/* Add the column 'ahead_ms' to a file of an earlier version. */
-static int add_column (struct database *d, idt_error_t *errp)
-{
-    sqlite3_stmt *stmt = database_prepare (d, "SELECT 1 FROM pragma_table_info ('fluid') WHERE name = 'ahead_ms';",
-                                           errp);
-    int rc = stmt ? database_step (d, stmt, errp) : -1;
-
-    sqlite3_finalize (stmt);
-    if (rc != 0)
-        return rc < 0 ? -1 : 0;
-    return database_run (d, "ALTER TABLE fluid ADD COLUMN ahead_ms INTEGER NOT NULL DEFAULT 0;", errp);
-}
-
-static int read_row (struct horizon_store *st, struct horizon_store_content *content, idt_error_t *errp)
-{
-    struct database *d = st->database;
-    int64_t stored_seal = 0;
-    sqlite3_stmt *stmt;
-
-    if (add_column (d, errp) < 0
-        || !(stmt = database_prepare (
-                 d, "SELECT horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms FROM fluid WHERE id = 0;",
-                 errp)))
-        return -1;
-    int rc = read_columns (d, stmt, content, &stored_seal, errp);
-    int saved = errno;
-    sqlite3_finalize (stmt);
-    errno = saved;
-    if (rc < 0)
-        return -1;
-    if (seal (&content->record, content->epoch_ms) != stored_seal
-        || content->record.horizon_ms > (uint64_t)FLUID_TIMESTAMP_MAX + 1)
-        return database_damaged (d, "its values do not match their seal", errp);
-    st->epoch_ms = content->epoch_ms;
-    return 0;
-}
 
 static void horizon_store_destroy (struct horizon_store *st)
 {
     int saved = errno;
 
     worker_destroy (st->worker);
-    database_close (st->database);
+    if (st->b)
+        st->backend->close (st->b);
     free (st);
     errno = saved;
 }
 
-static struct horizon_store *open_kind (const struct database_kind *k, const char *dir, const char *holder,
-                                        struct horizon_store_content *content, idt_error_t *errp)
+static struct horizon_store *open_place (const struct module_place *place, const char *holder, bool anew,
+                                         struct horizon_store_content *content, idt_error_t *errp)
 {
     struct horizon_store *st = calloc (1, sizeof (*st));
 
-    if (!st) {
-        errprintf (errp, "%s: %s", dir, strerror (errno));
-        return NULL;
-    }
-    if (!(st->database = database_open (k, dir, holder, errp)))
-        goto error;
-    *content = (struct horizon_store_content){ .is_new = st->database->is_new };
-    if (!content->is_new && read_row (st, content, errp) < 0)
+    if (!st)
+        return errsetf_null (errp, ENOMEM, "the horizon: out of memory");
+    st->backend = place->store ? &horizon_pg : &horizon_disk;
+    if (!(st->b = st->backend->open (place, holder, anew, content, errp)))
         goto error;
     if (!(st->worker = worker_create (write_record, st))) {
-        errprintf (errp, "%s: cannot start a thread: %s", st->database->path, strerror (errno));
+        errprintf (errp, "the horizon: cannot start a thread: %s", strerror (errno));
         goto error;
     }
     return st;
@@ -185,78 +95,49 @@ error:
     return NULL;
 }
 
-struct horizon_store *horizon_store_open (const char *dir, const char *holder, struct horizon_store_content *content,
-                                          idt_error_t *errp)
+struct horizon_store *horizon_store_open (const struct module_place *place, const char *holder,
+                                          struct horizon_store_content *content, idt_error_t *errp)
 {
-    return open_kind (&kind, dir, holder, content, errp);
+    return open_place (place, holder, false, content, errp);
 }
 
-struct horizon_store *horizon_store_open_anew (const char *dir, const char *holder,
+struct horizon_store *horizon_store_open_anew (const struct module_place *place, const char *holder,
                                                struct horizon_store_content *content, idt_error_t *errp)
 {
-    return open_kind (&kind_anew, dir, holder, content, errp);
+    return open_place (place, holder, true, content, errp);
 }
 
 int horizon_store_init (struct horizon_store *st, int64_t epoch_ms, const struct lease_record *r, idt_error_t *errp)
 {
-    char sql[700];
+    return st->backend->init (st->b, epoch_ms, r, errp);
+}
 
-    st->epoch_ms = epoch_ms;
-    snprintf (sql, sizeof (sql),
-              "CREATE TABLE fluid (id INTEGER PRIMARY KEY CHECK (id = 0), horizon_ms INTEGER NOT NULL,"
-              " watermark_ms INTEGER NOT NULL, settle_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL,"
-              " seal INTEGER NOT NULL, ahead_ms INTEGER NOT NULL);"
-              " INSERT INTO fluid VALUES (0, %llu, %llu, %llu, %lld, %lld, %llu)",
-              (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms, (unsigned long long)r->settle_ms,
-              (long long)epoch_ms, (long long)seal (r, epoch_ms), (unsigned long long)r->ahead_ms);
-    return database_fill (st->database, sql, errp);
+/* Wait for the write under way. After CLOSE_MS stop a backend that can be stopped. Returns like worker_result (). */
+static int finish (struct horizon_store *st, uint64_t until_ms, idt_error_t *errp)
+{
+    struct pollfd pfd = { .fd = horizon_store_fd (st), .events = POLLIN };
+    uint64_t horizon_ms;
+    int rc;
+
+    while ((rc = horizon_store_result (st, &horizon_ms, errp)) == 0 && st->writing) {
+        uint64_t now_ms = clock_ms (CLOCK_MONOTONIC);
+
+        if (st->backend->stop && now_ms >= until_ms)
+            st->backend->stop (st->b);
+        poll (&pfd, 1, st->backend->stop && now_ms < until_ms ? (int)(until_ms - now_ms) : -1);
+    }
+    return rc;
 }
 
 int horizon_store_close (struct horizon_store *st, const struct lease_record *last, idt_error_t *errp)
 {
-    int rc = 0;
+    uint64_t until_ms = clock_ms (CLOCK_MONOTONIC) + CLOSE_MS;
+    int rc = finish (st, until_ms, errp);
 
-    worker_destroy (st->worker);
-    st->worker = NULL;
     if (last) {
-        st->record = *last;
-        rc = write_record (st, errp);
+        horizon_store_write (st, last);
+        rc = finish (st, until_ms, errp);
     }
     horizon_store_destroy (st);
-    return rc;
-}
-
-/* --- damage ------------------------------------------------------------------------------------------- */
-
-/* Find an unused path, such as DIR/fluid.sqlite.damaged-3. */
-static int free_path (const char *dir, char *path, size_t size)
-{
-    for (int i = 1; i < 1000; i++) {
-        if (snprintf (path, size, "%s/" STATE_HORIZON_STORE ".damaged-%d", dir, i) >= (int)size)
-            return errset (ENAMETOOLONG);
-        if (access (path, F_OK) < 0)
-            return 0;
-    }
-    return errset (EEXIST);
-}
-
-static int move (const char *dir, const char *to, const char *suffix)
-{
-    char from[PATH_MAX], path[PATH_MAX];
-
-    if (snprintf (from, sizeof (from), "%s/" STATE_HORIZON_STORE "%s", dir, suffix) >= (int)sizeof (from)
-        || snprintf (path, sizeof (path), "%s%s", to, suffix) >= (int)sizeof (path))
-        return errset (ENAMETOOLONG);
-    return rename (from, path) < 0 && errno != ENOENT ? -1 : 0;
-}
-
-/* The database is renamed first, before its journal and its log. A database without its journal, or without the
- * write-ahead log of an earlier version, could be taken for a valid one.
- */
-int horizon_store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp)
-{
-    if (free_path (dir, path, size) == 0 && move (dir, path, "") == 0 && move (dir, path, "-journal") == 0
-        && move (dir, path, "-wal") == 0)
-        return 0;
-    return errprintf (errp, "%s/" STATE_HORIZON_STORE ": cannot rename the file: %s", dir, strerror (errno));
+    return last && rc < 0 ? -1 : 0;
 }

@@ -3,9 +3,10 @@
 
 /* horizon_store.h - the durable horizon and epoch of an instance, at rank 0
  *
- * The file is fluid.sqlite in the state directory. It is locked as long as the store is open, so a second rank 0 on the
- * same directory does not start. A thread of the store makes the writes, one at a time, and notifies the reactor
- * through a file descriptor.
+ * It is kept in the file fluid.sqlite of the state directory, or in PostgreSQL (root.store). The file is locked as long
+ * as the store is open, so a second rank 0 on the same directory does not start. In PostgreSQL only the rank 0 that has
+ * opened the store last can write (libpg/fenced.h). A thread of the store makes the writes, one at a time, and notifies
+ * the reactor through a file descriptor.
  */
 #ifndef FLUID_HORIZON_STORE_H
 #define FLUID_HORIZON_STORE_H
@@ -15,28 +16,36 @@
 
 #include <idtree/error.h>
 
+#include "libmodule/module.h"
 #include "modules/fluid/lease/watermark.h"
 
 struct horizon_store;
 
 struct horizon_store_content {
-    bool is_new; /* the file did not exist: all other fields are 0 */
+    bool is_new; /* the file or row did not exist: 'record' and 'epoch_ms' are 0 */
     struct lease_record record;
     int64_t epoch_ms; /* Unix milliseconds */
+    bool has_clock;   /* the place has a clock of its own: */
+    int64_t clock_us; /* its wall clock minus that of this host, in microseconds */
 };
 
-/* Open the file in folder 'dir', or create it. 'holder' names the caller in the messages of other brokers, as "broker
+/* Open the place, or create the file. 'holder' names the caller in the messages of other brokers, as "broker
  * UUID, process 17 on HOST". Blocks. Returns NULL with errno set and 'errp' filled:
+ * For a file:
  *   EBUSY    another broker has the file open; the text names that broker
  *   EBADMSG  the file is damaged, or was not made by idtree
  *   STATE_REFUSED  the file existed once and is now missing, or it belongs to another instance
  *   others   as database_open (): EPERM, ENOENT, or from the system (EACCES, EROFS, ENOSPC, ...)
+ * In PostgreSQL:
+ *   ESTALE   another root leads
+ *   EBADMSG  the values are invalid
+ *   others   as fenced_open ()
  */
-struct horizon_store *horizon_store_open (const char *dir, const char *holder, struct horizon_store_content *content,
-                                          idt_error_t *errp);
+struct horizon_store *horizon_store_open (const struct module_place *place, const char *holder,
+                                          struct horizon_store_content *content, idt_error_t *errp);
 
 /* Like horizon_store_open (), but creates a file that existed once and is missing. */
-struct horizon_store *horizon_store_open_anew (const char *dir, const char *holder,
+struct horizon_store *horizon_store_open_anew (const struct module_place *place, const char *holder,
                                                struct horizon_store_content *content, idt_error_t *errp);
 
 /* Rename a damaged file in 'dir', so that horizon_store_open () creates a new one, and write its new path to 'path'.
@@ -44,7 +53,7 @@ struct horizon_store *horizon_store_open_anew (const char *dir, const char *hold
  */
 int horizon_store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp);
 
-/* Fill a new file, durably. Blocks. Returns 0, or -1 with errno set and 'errp' filled. */
+/* Fill a new file or table, durably. Blocks. Returns 0, or -1 with errno set and 'errp' filled. */
 int horizon_store_init (struct horizon_store *st, int64_t epoch_ms, const struct lease_record *record,
                         idt_error_t *errp);
 
@@ -59,8 +68,12 @@ int horizon_store_fd (const struct horizon_store *st);
  */
 int horizon_store_result (struct horizon_store *st, uint64_t *horizon_ms, idt_error_t *errp);
 
-/* Wait for the thread, store 'last' (NULL: nothing), and close. Blocks. Frees 'st' in all cases. Returns 0. If 'last'
- * was not stored, it returns -1 with errno set and 'errp' filled, and the record that was stored before remains valid.
+/* Whether the write waits because the outcome of an attempt is unknown. 'why' (may be NULL) gets the last failure. */
+bool horizon_store_is_unsure (struct horizon_store *st, idt_error_t *why);
+
+/* Wait for the thread, store 'last' (NULL: nothing), and close. Blocks; with PostgreSQL for a few seconds at most.
+ * Frees 'st' in all cases. Returns 0. If 'last' was not stored, or that is unknown, it returns -1 with errno set and
+ * 'errp' filled. The record that was stored before remains valid.
  */
 int horizon_store_close (struct horizon_store *st, const struct lease_record *last, idt_error_t *errp);
 

@@ -23,7 +23,7 @@
 
 static char dir[64];
 static bool all_bits;
-static const struct lease_record new_record = { 0, 0, 0, 0 };
+static const struct lease_record new_record = { 0 };
 
 static const char *const leftovers[] = {
     "fluid.sqlite",
@@ -71,7 +71,8 @@ static void remove_dir (void)
 static struct horizon_store *open_store (struct horizon_store_content *content, idt_error_t *err)
 {
     *err = (idt_error_t){ "" };
-    return horizon_store_open (dir, "broker 12345678, process 1 on here", content, err);
+    return horizon_store_open (&(struct module_place){ .dir = dir }, "broker 12345678, process 1 on here", content,
+                               err);
 }
 
 /* Write a horizon and wait for the result. */
@@ -81,7 +82,7 @@ static bool write_and_wait (struct horizon_store *st, uint64_t horizon, idt_erro
     uint64_t stored = 0;
     int rc = 0;
 
-    horizon_store_write (st, &(struct lease_record){ horizon, horizon / 2, 75, horizon / 3 });
+    horizon_store_write (st, &(struct lease_record){ horizon, horizon / 2, 75, horizon / 3, 0 });
     wait_until ((rc = horizon_store_result (st, &stored, err)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
     return rc > 0 && stored == horizon;
 }
@@ -106,11 +107,11 @@ static void test_good (void)
     ok (st && !content.is_new && content.record.horizon_ms == 2000 && content.record.watermark_ms == 1000
             && content.record.settle_ms == 75 && content.epoch_ms == 1234567,
         "a stored record is read back");
-    ok (horizon_store_close (st, &(struct lease_record){ 1500, 10, 75, 0 }, &err) == 0
+    ok (horizon_store_close (st, &(struct lease_record){ 1500, 10, 75, 0, 0 }, &err) == 0
             && (st = open_store (&content, &err)) && content.record.horizon_ms == 1500,
         "a clean stop may lower the horizon");
-    horizon_store_write (st, &(struct lease_record){ 3000, 10, 75, 0 });
-    ok (horizon_store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0
+    horizon_store_write (st, &(struct lease_record){ 3000, 10, 75, 0, 0 });
+    ok (horizon_store_close (st, &(struct lease_record){ 2500, 10, 75, 0, 0 }, &err) == 0
             && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
         "the record of a clean stop replaces the record of a write under way");
     horizon_store_close (st, NULL, &err);
@@ -360,7 +361,7 @@ static void test_slow (void)
     struct horizon_store *st = open_store (&content, &err);
     horizon_store_init (st, 1, &new_record, &err);
     disk_hang (true);
-    horizon_store_write (st, &(struct lease_record){ 1000, 0, 0, 0 });
+    horizon_store_write (st, &(struct lease_record){ 1000, 0, 0, 0, 0 });
     ok (horizon_store_result (st, &h, &err) == 0 && horizon_after_power_cut () == 0,
         "while the disk hangs the caller does not block, and no write is reported as stored");
     disk_hang (false);
@@ -566,7 +567,7 @@ static void test_log_of_before (void)
     make_dir ();
     make_temp (left);
     struct horizon_store *st = open_store (&content, &err);
-    horizon_store_init (st, 1767225600000, &(struct lease_record){ 620001, 7, 75, 0 }, &err);
+    horizon_store_init (st, 1767225600000, &(struct lease_record){ 620001, 7, 75, 0, 0 }, &err);
     horizon_store_close (st, NULL, &err);
     struct database *d = database_open (&before, dir, "nobody", &err);
     ok (d && database_run (d, "UPDATE fluid SET id = 0;", &err) == 0,
@@ -615,7 +616,8 @@ static void test_moved (void)
         bail_out ("rename");
     ok (write_and_wait (st, 4000, &err), "a horizon is stored when the original file of the store is back");
     unlink (file ("fluid.sqlite"));
-    ok (!write_and_wait (st, 5000, &err) && horizon_store_close (st, &(struct lease_record){ 6000, 0, 0, 0 }, &err) < 0
+    ok (!write_and_wait (st, 5000, &err)
+            && horizon_store_close (st, &(struct lease_record){ 6000, 0, 0, 0, 0 }, &err) < 0
             && strstr (err.text, "was removed or replaced"),
         "if the file of the store is removed, neither a write nor the last record is stored: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
@@ -640,7 +642,7 @@ static void test_aside (void)
             && strcmp (path, file ("fluid.sqlite.damaged-1")) == 0 && stat (path, &sb) == 0 && sb.st_size == 4,
         "a damaged file of horizons is renamed");
     struct horizon_store *st = open_store (&content, &err);
-    ok (st && content.is_new && horizon_store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0 }, &err) == 0,
+    ok (st && content.is_new && horizon_store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0, 0 }, &err) == 0,
         "after a damaged file was renamed a new one can be created");
     horizon_store_close (st, NULL, &err);
     st = open_store (&content, &err);

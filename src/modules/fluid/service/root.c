@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - the adapter of the authority at rank 0: the disk, the wall clock to which the authority slews its time, the
+/* root.c - the adapter of the authority at rank 0: the store, the wall clock to which the authority slews its time, the
  * children
  *
  * Each call into the authority is followed by node_tick (). In it the node of rank 0 takes over what the call changed
  * in the authority.
  *
- * The reactor waits for the disk only at the start and at the end. At other times only the thread of the store waits
- * for the disk.
+ * The reactor waits for the store only at the start and at the end. At other times only the thread of the store waits.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,6 +25,7 @@
 #include "modules/fluid/service/wire.h"
 
 #define WALL_PERIOD_MS 1000
+#define CLOCKS_DIFFER_US 10000000 /* a larger difference of two wall clocks is logged */
 
 /* Must follow each call into the authority. */
 static void go_on (struct service *sv, uint64_t now_us)
@@ -46,7 +46,7 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
     go_on (sv, now_us);
 }
 
-/* --- the disk ------------------------------------------------------------------------------------------------ */
+/* --- the store ----------------------------------------------------------------------------------------------- */
 
 static void horizon_store_cb (void *arg, const struct lease_record *record)
 {
@@ -75,20 +75,30 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
     go_on (sv, now_us);
 }
 
-/* --- reports about the disk -------------------------------------------------------------------------------------- */
+/* --- reports about the store ------------------------------------------------------------------------------------- */
 
 static void describe_foreign_lease (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
-    const char *dir = sv->options.place.dir;
+    const char *name = sv->options.place.store ? "root.store" : sv->options.place.dir;
     char ours[DATE_SIZE], theirs[DATE_SIZE];
 
     if (s->foreign.has_epoch)
-        snprintf (buf, size, "wrong: %s has the epoch %s, and brokers hold leases of an instance with %s", dir,
+        snprintf (buf, size, "wrong: %s has the epoch %s, and brokers hold leases of an instance with %s", name,
                   format_date (s->epoch_ms, ours), format_date (s->foreign.epoch_ms, theirs));
     else
-        snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold leases until %s", dir,
+        snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold leases until %s", name,
                   format_date (s->epoch_ms + (int64_t)s->horizon_ms, ours),
                   format_date (s->epoch_ms + (int64_t)s->foreign.hi_ms, theirs));
+}
+
+static void describe_slow_store (const struct service *sv, char *buf, size_t size)
+{
+    idt_error_t why;
+
+    if (horizon_store_is_unsure (sv->store, &why))
+        snprintf (buf, size, "slow: the horizon is not stored yet: %s", why.text);
+    else
+        snprintf (buf, size, "slow: the horizon is not stored yet");
 }
 
 void service_describe_store (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
@@ -98,7 +108,7 @@ void service_describe_store (const struct service *sv, const struct authority_st
     else if (s->store == AUTHORITY_STORE_FAILING)
         snprintf (buf, size, "failing: %s", sv->store_why.text);
     else if (s->store == AUTHORITY_STORE_SLOW)
-        snprintf (buf, size, "slow: the horizon is not stored yet");
+        describe_slow_store (sv, buf, size);
     else
         snprintf (buf, size, "good");
 }
@@ -114,10 +124,16 @@ static void log_foreign_lease (struct service *sv, uint64_t now_us)
         return;
     sv->logged_foreign_lease = true;
     describe_foreign_lease (sv, &s, text, sizeof (text));
-    idt_log (sv->h, LOG_CRIT,
-             "statedir is %s: no leases are granted; stop this instance, and start it with the statedir that it had "
-             "before",
-             text);
+    if (sv->options.place.store)
+        idt_log (sv->h, LOG_CRIT,
+                 "root.store is %s: no leases are granted; stop this instance, and start it with the database that it "
+                 "had before: this one has lost commits, or belongs to another instance",
+                 text);
+    else
+        idt_log (sv->h, LOG_CRIT,
+                 "statedir is %s: no leases are granted; stop this instance, and start it with the statedir that it "
+                 "had before",
+                 text);
 }
 
 /* --- children ----------------------------------------------------------------------------------------------------- */
@@ -161,7 +177,7 @@ static struct horizon_store *recover_store (struct service *sv, const char *hold
     if (horizon_store_set_aside (o->place.dir, path, sizeof (path), errp) < 0)
         return NULL;
     idt_log (sv->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
-    return horizon_store_open_anew (o->place.dir, holder, content, errp);
+    return horizon_store_open_anew (&o->place, holder, content, errp);
 }
 
 static struct horizon_store *open_store (struct service *sv, struct horizon_store_content *content, idt_error_t *errp)
@@ -172,23 +188,45 @@ static struct horizon_store *open_store (struct service *sv, struct horizon_stor
 
     snprintf (who, sizeof (who), "broker %.8s", o->node.incarnation);
     database_holder (holder, who);
-    if (!o->recover)
-        return horizon_store_open (o->place.dir, holder, content, errp);
-    if (!(st = horizon_store_open_anew (o->place.dir, holder, content, errp)) && errno == EBADMSG)
+    if (!o->recover || o->place.store)
+        return horizon_store_open (&o->place, holder, content, errp);
+    if (!(st = horizon_store_open_anew (&o->place, holder, content, errp)) && errno == EBADMSG)
         st = recover_store (sv, holder, content, errp);
     return st;
 }
 
-/* Open the store, and fill it if it is new. '*record' and '*epoch_ms' are what rank 0 starts with. */
-static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, struct lease_record *record,
-                       idt_error_t *errp)
+/* The wall clock with which rank 0 starts. A rank 0 that takes over, and whose host's clock is ahead, must not carry
+ * the whole instance ahead. So it starts with the clock of the store if that is behind its own.
+ */
+static int64_t start_wall_us (const struct horizon_store_content *content)
 {
-    struct horizon_store_content content;
+    int64_t wall_us = (int64_t)clock_us (CLOCK_REALTIME);
 
-    if (!(sv->store = open_store (sv, &content, errp))
-        || fluid_options_epoch (&sv->options, &content, wall_ms, epoch_ms, errp) < 0
-        || fluid_options_record (&sv->options, &content, wall_ms, *epoch_ms, record, errp) < 0
-        || (content.is_new && horizon_store_init (sv->store, *epoch_ms, record, errp) < 0))
+    return content->has_clock && content->clock_us < 0 ? wall_us + content->clock_us : wall_us;
+}
+
+static void log_clocks (struct service *sv, const struct horizon_store_content *content)
+{
+    int64_t us = content->clock_us;
+
+    if (content->has_clock && (us > CLOCKS_DIFFER_US || us < -CLOCKS_DIFFER_US))
+        idt_log (
+            sv->h, LOG_WARNING,
+            "the wall clock of this host is %.3f s %s that of the database in root.store: set the one that is wrong",
+            (double)(us < 0 ? -us : us) / 1e6, us < 0 ? "ahead of" : "behind");
+}
+
+/* Open the store, and fill it if it is new. '*record' and '*epoch_ms' are what rank 0 starts with. */
+static int load_store (struct service *sv, struct horizon_store_content *content, int64_t *epoch_ms,
+                       struct lease_record *record, idt_error_t *errp)
+{
+    if (!(sv->store = open_store (sv, content, errp)))
+        return -1;
+    log_clocks (sv, content);
+    int64_t wall_ms = start_wall_us (content) / 1000;
+    if (fluid_options_epoch (&sv->options, content, wall_ms, epoch_ms, errp) < 0
+        || fluid_options_record (&sv->options, content, wall_ms, *epoch_ms, record, errp) < 0
+        || (content->is_new && horizon_store_init (sv->store, *epoch_ms, record, errp) < 0))
         return -1;
     return 0;
 }
@@ -215,15 +253,16 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     struct authority_config config = { .max_generators = node->max_generators,
                                        .lease_ms = node->lease_ms,
                                        .size = node->size };
+    struct horizon_store_content content;
     struct lease_record record;
-    struct authority_start start = {
-        .wall_us = (int64_t)clock_us (CLOCK_REALTIME), .stored = &record, .past = past, .past_size = size
-    };
+    struct authority_start start = { .stored = &record, .past = past, .past_size = size };
 
-    if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
+    if (sv->options.place.store) /* another rank 0 may take over */
+        config.reach_max_ms = LEASE_USE_MS (node->lease_ms);
+    if (load_store (sv, &content, &config.epoch_ms, &record, errp) < 0)
         return -1;
     uint64_t now_us = service_look (sv, &start.off_us, &start.sure_us);
-    start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* read again, because opening the store took time */
+    start.wall_us = start_wall_us (&content);
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start the authority: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
