@@ -181,7 +181,7 @@ void life_look (struct life *l)
     life_note_bound (l);
     if (node_view (n).clock->known)
         look_at_clock (l);
-    if (l->authority && authority_news (l->authority).fenced_by_foreign)
+    if (l->authority && !life_is_replaced (l) && authority_news (l->authority).fenced_by_foreign)
         sim_check_fail (w->check, "the root takes a range that it granted itself for a foreign one");
     uint64_t due = l->authority ? min_u64 (node_deadline (n), authority_deadline (l->authority)) : node_deadline (n);
     if (due == UINT64_MAX || node_view (n).stopped)
@@ -227,6 +227,11 @@ void world_check_bounds (struct world *w)
     }
 }
 
+bool life_is_replaced (const struct life *l)
+{
+    return l->authority && l->w->standby && l->fence != l->w->fence;
+}
+
 /* --- start and end ---------------------------------------------------------------------------------------------- */
 
 /* Start rank 0, with the handover that the previous root left on its broker. */
@@ -238,6 +243,12 @@ static void start_root (struct life *l, const void *past, size_t size)
                                        .epoch_ms = EPOCH_MS,
                                        .size = w->nranks };
     struct lease_record stored = w->disk;
+
+    if (w->standby) {
+        config.reach_max_ms = LEASE_USE_MS (config.lease_ms);
+        l->fence = ++w->fence;
+        w->serial = 0;
+    }
 
     l->authority = must (authority_create (
         &config, &life_root_ops, l, life_boot_us (l),
@@ -384,7 +395,7 @@ static void life_end (struct life *l)
 void life_kill (struct life *l)
 {
     world_say (l->w, l, "is killed");
-    if (l->storing && world_chance (l->w, 500)) /* the commit has happened, but the root was not notified */
+    if (!l->w->standby && l->storing && world_chance (l->w, 500)) /* the commit has happened, but the root was not notified */
         l->w->disk = l->record;
     life_end (l);
 }
@@ -419,7 +430,7 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
         close_at (l, end_ms);
     else
         sim_check_return (w->check, l->id, end_ms, 0);
-    *stored = l->authority && (w->healing || !world_chance (w, 200));
+    *stored = l->authority && !life_is_replaced (l) && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;
     hear_late_wants (l);

@@ -264,7 +264,9 @@ static void store_op (void *arg, const struct lease_record *record)
         sim_check_fail (l->w->check, "the root stores what it would refuse");
     l->storing = true;
     l->record = *record;
-    world_later (l->w, 100 + world_below (l->w, l->w->disk_delay_us), EV_STORED, l->id, 0);
+    l->sent[l->serial % NSENT] = *record;
+    world_later (l->w, 100 + world_below (l->w, l->w->disk_delay_us), l->w->standby ? EV_COMMIT : EV_STORED, l->id,
+                 l->serial << 1);
 }
 
 static void report_up_op (void *arg, const struct report *report)
@@ -497,6 +499,8 @@ void life_ask_watermark (struct life *l)
     struct world *w = l->w;
     uint64_t ms;
 
+    if (life_is_replaced (l) && authority_news (l->authority).fenced_by_foreign)
+        return; /* a child has leases of the new root */
     if (!authority_watermark (l->authority, life_boot_us (l), &ms))
         sim_check_fail (w->check, "the root cannot determine a watermark");
     else if (ms > w->disk.horizon_ms)
@@ -523,13 +527,54 @@ static void on_heartbeat (struct life *l, bool once)
     world_check_bounds (w);
 }
 
+/* A write arrives at the shared store, also if its sender is dead. The last bit of 'n' is set for a copy that arrives
+ * again. If no answer comes, the sender asks until it knows whether the write is done.
+ */
+void life_commit (struct life *l, const struct sim_event *e)
+{
+    struct world *w = l->w;
+    uint64_t serial = e->n >> 1, delay_us = 100 + world_below (w, w->disk_delay_us);
+    bool unsure = !w->healing && world_chance (w, w->disk_failing ? 700 : 50);
+
+    if (unsure && world_chance (w, 500))
+        world_later (w, world_below (w, 2 * w->lease_ms * MS), EV_COMMIT, l->id, e->n | 1);
+    else if (w->config->unfenced || (l->fence == w->fence && serial == w->serial)) {
+        w->disk = l->sent[serial % NSENT];
+        w->serial = serial + 1;
+    }
+    if (!l->alive || (e->n & 1))
+        return;
+    if (life_is_replaced (l) && !w->config->unfenced)
+        world_later (w, delay_us, EV_STORED, l->id, 0);
+    else if (unsure || w->serial <= serial)
+        world_later (w, delay_us, EV_COMMIT, l->id, e->n);
+    else
+        world_later (w, delay_us, EV_STORED, l->id, 1);
+}
+
+static void shared_stored (struct life *l, bool done)
+{
+    l->storing = false;
+    if (done) {
+        l->serial++;
+        authority_stored (l->authority, life_boot_us (l), l->record.horizon_ms);
+    }
+    else
+        authority_store_failed (l->authority, life_boot_us (l));
+    node_tick (l->node, life_boot_us (l));
+}
+
 /* A commit has ended. If the disk fails, the root is notified of a failure, although the record may be stored. */
-void life_stored (struct life *l)
+void life_stored (struct life *l, const struct sim_event *e)
 {
     struct world *w = l->w;
 
     if (!l->alive)
         return;
+    if (w->standby) {
+        shared_stored (l, e->n != 0);
+        return;
+    }
     l->storing = false;
     if (!w->disk_failing || world_chance (w, 300))
         w->disk = l->record;

@@ -224,7 +224,9 @@ static void make_fault (struct world *w)
     unsigned kind = (unsigned)world_below (w, 100);
 
     w->result.faults++;
-    if (kind < 3 && !w->gentle_root)
+    if (w->standby && world_chance (w, 80))
+        start_later (w, 0); /* another root takes over */
+    else if (kind < 3 && !w->gentle_root)
         fault_instance (w);
     else if (kind < 4 && !w->gentle_root)
         fault_crash_loop (w);
@@ -242,7 +244,7 @@ static void make_fault (struct world *w)
         life_stop (l);
         start_later (w, l->rank);
     }
-    else if (kind < 50 && !l->paused && w->nlives + 2 < MAX_LIVES) {
+    else if (kind < 50 && !l->paused && !life_is_replaced (l) && w->nlives + 2 < MAX_LIVES) {
         if (w->current[l->rank] == l->id && world_chance (w, 300)) {
             life_unload (l);
             start_later (w, l->rank);
@@ -267,8 +269,10 @@ static void on_start (struct world *w, uint32_t rank)
     for (uint32_t i = 1; i <= w->nlives; i++)
         lives += w->life[i]->alive && w->life[i]->rank == rank;
     /* the first root has locked the file, so a second root does not start (ONE_ROOT) */
-    if (rank == 0 && root_lives (w))
+    if (rank == 0 && root_lives (w) && !w->standby)
         return;
+    if (rank == 0 && root_lives (w))
+        w->result.takeovers++;
     if (w->healing ? w->current[rank] != 0 : lives >= 3)
         return;
     if (w->left[rank].life && world_chance (w, 400))
@@ -295,8 +299,10 @@ static void handle (struct world *w, const struct sim_event *e)
         if (l->alive && l->paused)
             life_resume (l);
     }
+    else if (e->type == EV_COMMIT)
+        life_commit (l, e);
     else if (e->type == EV_STORED && !(l->alive && l->paused)) {
-        life_stored (l);
+        life_stored (l, e);
         if (l->alive)
             life_look (l);
     }
@@ -413,7 +419,9 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->repeat = (unsigned)world_below (w, 3) * 30;
     w->delay_us = 50 + world_below (w, 3000);
     w->disk_delay_us = 500;
+    w->standby = config->standby;
     w->gentle_root = world_below (w, 4) == 0;
+    w->gentle_root = w->gentle_root && !w->standby;
     w->mixed = world_below (w, 4) == 0;
     w->sharing = world_below (w, 4) != 0;
     if (w->sharing && world_below (w, 2) == 0)
@@ -475,6 +483,7 @@ static void add (struct sim_result *sum, const struct world *w)
     sum->failed += r->failed;
     sum->watermarks += r->watermarks;
     sum->paged += r->paged;
+    sum->takeovers += r->takeovers;
     sum->ids += sim_check_ids (w->check);
     sum->lives += w->nlives;
     sum->sim_ms += w->t / 1000;

@@ -11,6 +11,8 @@
  * - the root's disk hangs and fails; if the root dies, its last commit, even that of a clean stop, may or may not have
  *   happened
  * - rank 0 crashes many times in a row
+ * - in histories with a standby, other roots take over while the old root continues. The store does their writes late, or
+ *   loses the answers. It refuses the writes of all roots but the last one
  * - modules are reloaded, with or without a gap, and continue with their handover; rank 0 continues with it even if
  *   another root ran meanwhile
  * - other modules are granted time
@@ -42,6 +44,8 @@ struct sim_config {
     uint64_t seed;
     uint32_t nodes; /* 1 ... 64; 0: the seed decides on 2 ... 16 */
     uint64_t steps; /* number of events until all faults are healed */
+    bool standby;   /* other roots may take over */
+    bool unfenced;  /* the store does all writes of all roots: a fault that the checks must find */
     bool verbose;   /* print each event */
 };
 
@@ -58,6 +62,7 @@ struct sim_result {
     uint64_t watermarks; /* how often the watermark rose */
     uint64_t paged;      /* ids that were made by a page */
     uint64_t lives;      /* number of incarnations */
+    uint64_t takeovers;  /* how often a root began while another one lived */
     uint64_t sim_ms;     /* simulated time in ms */
 };
 

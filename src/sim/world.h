@@ -35,6 +35,7 @@
 #define NPARTS 32
 #define NCLIENTS 4 /* clients of each life */
 #define NPAGERS 3  /* processes of each life that have its page */
+#define NSENT 16   /* writes of a root that may arrive late */
 #define BACKLOG_MS 100
 #define SEEN_US \
     (CLOCK_CHECK_GRAIN_US + CLOCK_CHECK_GRAIN_US / 100) /* the clock check detects missed time from here on */
@@ -43,6 +44,7 @@
 enum event_type {
     EV_TICK,    /* a node's deadline */
     EV_MESSAGE, /* a message arrives */
+    EV_COMMIT,  /* a write of a root arrives at the store that several roots share */
     EV_STORED,  /* a commit has ended, with or without success */
     EV_ATTACH,  /* a life connects to a parent */
     EV_LOST,    /* a life notices that its link is broken */
@@ -148,6 +150,10 @@ struct life {
     uint64_t bound_us; /* largest bound of the clock since a request waits */
     bool storing;
     struct lease_record record; /* record of the commit that is under way */
+
+    /* with a standby: as in libpg/fenced.h, where the life is the term */
+    uint64_t fence, serial;
+    struct lease_record sent[NSENT]; /* the last writes, by their serials */
 };
 
 /* The handover of an unloaded module. The broker keeps it for the next load, even if other lives had the rank
@@ -198,6 +204,8 @@ struct world {
     struct kept_page *pages;
 
     struct lease_record disk; /* the record that the disk has stored durably */
+    bool standby;             /* several roots share the disk, but only the last one may write */
+    uint64_t fence, serial;   /* of that root */
     uint64_t watermark_ms;    /* highest watermark that a root has reported */
     bool disk_failing;
     uint64_t disk_delay_us;
@@ -244,6 +252,9 @@ void life_drop_asks (struct life *l); /* forget all requests */
 /* Call this after each call into the life's node: it checks the life, and plans its next tick. */
 void life_look (struct life *l);
 
+/* Whether another root has taken over the store. */
+bool life_is_replaced (const struct life *l);
+
 /* life_bound_us (): largest error of the life's clock now. life_note_bound (): note it; called before ids leave the
  * node, and after each call into the node.
  */
@@ -277,7 +288,8 @@ void ask_destroy (struct life *l, struct ask *a);
 /* --- events of a life: life_events.c ---------------------------------------------------------------------- */
 
 void life_event (struct life *l, const struct sim_event *e);
-void life_stored (struct life *l);
+void life_commit (struct life *l, const struct sim_event *e);
+void life_stored (struct life *l, const struct sim_event *e);
 void life_ask (struct life *l); /* a client sends a request */
 void life_ask_watermark (struct life *l);
 void life_wait (struct life *l, const struct sim_event *e); /* keep an event until its pause ends */
