@@ -149,6 +149,22 @@ all   order ORDER      -DPARTS -DNO_FOLLOW_WHOLE_IDS
 all   order ORDER      -DPARTS -DNO_CONTINUE_ABOVE_NEWEST
 all   order ORDER      -DPARTS -DNO_WAIT_FOR_FORWARD
 all   order ORDER      -DPARTS -DNO_ANSWER_TO_THIS_FORWARD
+small standby HOLDS    -DFAILS=0
+large standby HOLDS    -DFAILS=1
+@LARGE@all   standby DISJOINT -DFAILS=0 -DNO_FENCE_TERM
+all   standby DISJOINT -DFAILS=0 -DNO_FENCE_SERIAL
+all   standby DISJOINT -DFAILS=0 -DLIVES=1 -DTAKES=3 -DNO_FENCE_STOP
+all   standby DISJOINT -DFAILS=0 -DLIVES=1 -DNO_FENCE_EACH_LIFE
+all   standby DISJOINT -DFAILS=0 -DNO_FENCE_NEW_BLOCK
+all   standby DISJOINT -DFAILS=0 -DNO_READ_AFTER_FENCE
+all   standby DISJOINT -DFAILS=0 -DNO_ASK_AGAIN
+all   standby DISJOINT -DFAILS=0 -DNO_ASK_WHOSE
+all   standby DISJOINT -DFAILS=0 -DBLOCK=6 -DNO_SETTLE_BY_TWO
+all   standby DISJOINT -DFAILS=0 -DCOPIES -DNO_UNKNOWN_STAYS
+all   standby DISJOINT -DFAILS=1 -DNO_ACKNOWLEDGED
+all   standby DISJOINT -DFAILS=0 -DNO_STOP_ABOVE_GRANTED
+large standby DISJOINT -DCOPIES -DNO_COPY_FIRST
+large standby DISJOINT -DFAILS=0 -DTERMS=3 -DTAKES=3 -DNO_BEGIN_ANEW
 CASES
 }
 
@@ -168,7 +184,7 @@ outcome() { # model
     case $(sed -n 's/^pan:[0-9]*: //p' out | head -n 1) in
     *'b<='* | *'e<='*) echo NOT_FAR ;;
     *'==me)'* | *'(made&'* | *'(made['*) echo NOT_TWICE ;;
-    *'issuer['* | *'.lo<'*) echo DISJOINT ;;
+    *'issuer['* | *'.lo<'* | *'(granted['*) echo DISJOINT ;;
     *'pending['*) echo ONCE ;;
     *'>seen'* | *'>=seen'*) echo ORDER ;;
     *'>=watermark'* | *'>=told'* | *'(late)'*) echo TOLD ;;
