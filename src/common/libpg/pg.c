@@ -25,6 +25,8 @@
 #include "libpg/connect.h"
 #include "libpg/wait.h"
 
+#define BYTES_PER_MS 1024 /* of parameters, that the slowest server stores */
+
 struct pg {
     const struct libpq *pq;
     struct pg_config config; /* with texts of its own */
@@ -34,6 +36,7 @@ struct pg {
     char server[PG_SERVER_SIZE];
     char avoid[PG_SERVER_SIZE]; /* the server that did not answer the last statement; "": none */
     bool warned;                /* a warning came with the answer */
+    uint64_t patience_ms;       /* of the statement */
     idt_error_t warning;
 };
 
@@ -194,16 +197,27 @@ static int explain (struct pg *pg, const PGresult *result, enum pg_fate *fate, i
 
 /* --- a statement ---------------------------------------------------------------------------------------- */
 
-static int wait_socket (struct pg *pg, short events, uint64_t deadline_ms, idt_error_t *errp)
+/* How long to wait for the next bytes. The server needs time for large parameters. */
+static uint64_t patience_of (const struct pg *pg, const struct pg_params *p)
 {
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < p->count; i++)
+        bytes += (uint64_t)p->size[i];
+    return pg->config.timeout_ms + bytes / BYTES_PER_MS;
+}
+
+static int wait_socket (struct pg *pg, short events, idt_error_t *errp)
+{
+    uint64_t deadline_ms = clock_ms (CLOCK_MONOTONIC) + pg->patience_ms;
+
     if (pg_wait (pg->pq->PQsocket (pg->conn), events, pg->stop_fd, deadline_ms) == 0)
         return 0;
     return errprintf (errp, "PostgreSQL %s: %s", pg->server,
                       errno == ETIMEDOUT ? "no answer in time" : strerror (errno));
 }
 
-static int send_statement (struct pg *pg, const char *sql, const struct pg_params *p, uint64_t deadline_ms,
-                           idt_error_t *errp)
+static int send_statement (struct pg *pg, const char *sql, const struct pg_params *p, idt_error_t *errp)
 {
     const struct libpq *pq = pg->pq;
     int rc;
@@ -211,7 +225,7 @@ static int send_statement (struct pg *pg, const char *sql, const struct pg_param
     if (!pq->PQsendQueryParams (pg->conn, sql, p->count, p->type, p->value, p->size, p->binary, 1))
         return lost (pg, errp);
     while ((rc = pq->PQflush (pg->conn)) > 0) {
-        if (wait_socket (pg, POLLIN | POLLOUT, deadline_ms, errp) < 0)
+        if (wait_socket (pg, POLLIN | POLLOUT, errp) < 0)
             return -1;
         if (!pq->PQconsumeInput (pg->conn))
             return lost (pg, errp);
@@ -220,12 +234,12 @@ static int send_statement (struct pg *pg, const char *sql, const struct pg_param
 }
 
 /* Wait for the next result; NULL in '*result' after the last. */
-static int next_result (struct pg *pg, PGresult **result, uint64_t deadline_ms, idt_error_t *errp)
+static int next_result (struct pg *pg, PGresult **result, idt_error_t *errp)
 {
     const struct libpq *pq = pg->pq;
 
     while (pq->PQisBusy (pg->conn)) {
-        if (wait_socket (pg, POLLIN, deadline_ms, errp) < 0)
+        if (wait_socket (pg, POLLIN, errp) < 0)
             return -1;
         if (!pq->PQconsumeInput (pg->conn))
             return lost (pg, errp);
@@ -237,12 +251,12 @@ static int next_result (struct pg *pg, PGresult **result, uint64_t deadline_ms, 
 /* Receive the answer. The server sends the result before it commits, then an error or a warning of the commit, and then
  * that it is ready. An error replaces the result.
  */
-static int receive (struct pg *pg, PGresult **answer, uint64_t deadline_ms, idt_error_t *errp)
+static int receive (struct pg *pg, PGresult **answer, idt_error_t *errp)
 {
     PGresult *result = NULL;
 
     for (;;) {
-        if (next_result (pg, &result, deadline_ms, errp) < 0)
+        if (next_result (pg, &result, errp) < 0)
             return -1;
         if (!result)
             return *answer ? 0 : lost (pg, errp);
@@ -258,12 +272,12 @@ static int receive (struct pg *pg, PGresult **answer, uint64_t deadline_ms, idt_
 static int talk (struct pg *pg, const char *sql, const struct pg_params *p, PGresult **result, enum pg_fate *fate,
                  idt_error_t *errp)
 {
-    uint64_t deadline_ms = clock_ms (CLOCK_MONOTONIC) + pg->config.timeout_ms;
     ExecStatusType status;
 
+    pg->patience_ms = patience_of (pg, p);
     pg->warned = false;
     *fate = PG_UNKNOWN;
-    if (send_statement (pg, sql, p, deadline_ms, errp) < 0 || receive (pg, result, deadline_ms, errp) < 0)
+    if (send_statement (pg, sql, p, errp) < 0 || receive (pg, result, errp) < 0)
         return -1;
     status = pg->pq->PQresultStatus (*result);
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)

@@ -7,7 +7,8 @@
  * transactions of several statements: no row stays locked between two messages, whatever happens to this process.
  *
  * A connection has one user at a time; it may pass from thread to thread. All functions that talk to the server block,
- * but for 'timeout_ms' at most, and end early with ECANCELED after pg_stop ().
+ * but they end with ECANCELED after pg_stop (), and when nothing came or went for 'timeout_ms' and another millisecond
+ * for each KiB of the parameters.
  */
 #ifndef PG_PG_H
 #define PG_PG_H
