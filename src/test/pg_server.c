@@ -211,7 +211,7 @@ void pg_server_copy_start (struct pg_server *s)
 {
     pg_server_copy_end (s);
     s->copy = start (s, "copy.log", "pg_receivewal", "-h", s->dir, "-U", "postgres", "-D", "copy", "--synchronous",
-                     "-n", NULL);
+                     "-s", "1", "-n", NULL);
     pg_server_wait (s, "SELECT count (*) FROM pg_stat_replication WHERE sync_state = 'sync'", 1);
 }
 
@@ -262,7 +262,8 @@ void pg_server_kill (struct pg_server *s)
 void pg_server_run (struct pg_server *s)
 {
     s->server = start (s, "server.log", "postgres", "-D", "data", "-k", s->dir, "-c", "listen_addresses=", "-c",
-                       "fsync=off", "-c", "autovacuum=off", "-c", "min_wal_size=2MB", NULL);
+                       "fsync=off", "-c", "autovacuum=off", "-c", "min_wal_size=2MB", "-c", "wal_keep_size=512MB",
+                       NULL);
     pg_server_wait (s, "SELECT 1", 1);
 }
 

@@ -38,6 +38,7 @@ struct document_backend {
 };
 
 extern const struct document_backend document_disk; /* a file in place.dir */
+extern const struct document_backend document_pg;   /* place.store, in PostgreSQL */
 
 /* The end of the sentence of late (). */
 #define DOCUMENT_LATE " for %llu ms (half of compressor.timeout): the requests may still be done later"

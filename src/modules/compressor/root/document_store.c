@@ -104,7 +104,7 @@ struct document_store *document_store_create (const struct module_place *place, 
         errprintf (errp, "documents: out of memory");
         return NULL;
     }
-    st->backend = &document_disk;
+    st->backend = place->store ? &document_pg : &document_disk;
     st->reader = reader;
     st->arg = arg;
     snprintf (st->holder, sizeof (st->holder), "%s", holder);

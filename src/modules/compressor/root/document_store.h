@@ -85,7 +85,7 @@ int document_store_fd (const struct document_store *st);
 /* Take the result of the work. Returns 1 if the store is open or the commit is durable, 0 if no work has ended, or -1
  * with errno set and 'errp' filled: nothing was stored. errno is as database_open () and database_run () set it, or in
  * PostgreSQL as fenced_open () and fenced_write () do, but:
- *   EAGAIN  another process is rank 0 now
+ *   EAGAIN  another process is rank 0 now. The commit under way may be stored, and no later one will be
  *   EFBIG   the commit is larger than PostgreSQL accepts
  */
 int document_store_result (struct document_store *st, idt_error_t *errp);

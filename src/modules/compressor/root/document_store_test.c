@@ -4,7 +4,6 @@
 /* document_store_test.c - a commit is stored completely or not at all; a file that is in use or damaged is refused */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,65 +13,17 @@
 #include <idtree/idcomp.h>
 
 #include "libsqlite/database.h"
-#include "test/tap.h"
-#include "modules/compressor/root/document_store.h"
+#include "test/document_cases.h"
 #include "test/faulty_disk.h"
 
 static char dir[64];
-static idt_error_t error;
-
-/* The content that was read, as text: NAME@SEQ=FORM followed by the ranges. */
-static char content[1024];
-
-static int document_cb (void *arg, const struct document_store_document *doc, idt_error_t *errp)
-{
-    size_t n = strlen (content);
-
-    snprintf (content + n, sizeof (content) - n, "%s%lld:%s/%s@%lld=%.*s", n > 0 ? ";" : "", (long long)doc->id,
-              doc->name, doc->uuid, (long long)doc->seq, (int)doc->form_size, (const char *)doc->form);
-    return 0;
-}
-
-static int range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp)
-{
-    size_t n = strlen (content);
-
-    snprintf (content + n, sizeof (content) - n, ",%s", text);
-    return 0;
-}
-
-/* Open a store in a folder. Stores in a folder are at one place at a time. */
-static struct document_store *open_read (const char *folder, const struct document_store_reader *reader)
-{
-    static struct module_place place;
-
-    place.dir = folder;
-    content[0] = '\0';
-    error.text[0] = '\0';
-    struct document_store *st = document_store_create (&place, "broker 12345678, process 1 on here", reader, NULL,
-                                                       &error);
-    document_store_open (st);
-    if (document_store_wait (st, &error) > 0)
-        return st;
-    document_store_close (st);
-    return NULL;
-}
 
 static struct document_store *open_in (const char *folder)
 {
-    static const struct document_store_reader reader = { document_cb, range_cb };
+    static struct module_place place; /* stores are open in one folder at a time */
 
-    return open_read (folder, &reader);
-}
-
-static int commit (struct document_store *st, const struct document_store_change *changes, size_t n)
-{
-    struct pollfd pfd = { .fd = document_store_fd (st), .events = POLLIN };
-    int rc;
-
-    document_store_commit (st, changes, n);
-    wait_until ((rc = document_store_result (st, &error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
-    return rc;
+    place.dir = folder;
+    return open_place (&place);
 }
 
 static void make_dir (void)
@@ -96,68 +47,19 @@ static bool remove_dir (const char *folder)
     return rmdir (folder) == 0;
 }
 
-static const char *ab[] = { "a", "b" }, *cd[] = { "c", "d" };
-
-static const struct document_store_change made[] = {
-    { .document = { 1, "one", "U1", 0, "x", 1, 1001 }, .first = 1, .ranges = ab, .nranges = 2 },
-    { .document = { 2, "two", "U2", 0, "y", 1, IDT_USERID_UNKNOWN } },
-};
-
 static void check_content (void)
 {
-    struct document_store *st, *second;
+    const struct module_place place = { .dir = dir };
+    struct document_store *st;
 
     make_dir ();
     st = open_in (dir);
-    ok (st && strcmp (content, "") == 0, "a store with a new file has no documents");
-    second = open_in (dir);
-    ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"),
+    ok (!open_in (dir) && errno == EBUSY && strstr (error.text, "in use by broker 12345678"),
         "a store cannot be opened twice at the same time: %s", error.text);
-    ok (document_store_result (st, &error) == 0, "before the first commit a store has no result");
-    ok (commit (st, made, 2) == 1, "a store accepts documents with their ranges");
-    ok (commit (st, &(struct document_store_change){ .document = { .id = 1 }, .first = 3, .ranges = cd, .nranges = 2 },
-                1)
-            == 1,
-        "a store accepts further ranges of a stored document");
     document_store_close (st);
-    st = open_in (dir);
-    ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0,
-        "a reopened store returns documents and ranges: %s", content);
-    const char *ef[] = { "e", "f" };
-    ok (commit (st,
-                &(struct document_store_change){ { 1, "one", "U1", 5, "form", 4, 1001 }, 5, ef, 2, false, NULL, NULL },
-                1)
-            == 1,
-        "a stored form replaces the ranges in the form");
-    document_store_close (st);
-    st = open_in (dir);
-    ok (st && strcmp (content, "1:one/U1@5=form,f;2:two/U2@0=y") == 0, "ranges after a stored form are kept: %s",
-        content);
-    commit (st, &(struct document_store_change){ .document = { .id = 2 }, .first = 2, .ranges = ab, .nranges = 2 }, 1);
-    document_store_close (st);
-    ok (!open_in (dir) && errno == EBADMSG && strstr (error.text, "range 1 of two is missing"),
-        "a store whose file lacks a range is refused: %s", error.text);
+    cases_content (&place);
+    ok (strstr (error.text, "compressor.sqlite: damaged"), "a damaged store is named: %s", error.text);
     ok (remove_dir (dir), "the folder of a store has no other files");
-}
-
-static char owners[64];
-
-static int owner_cb (void *arg, const struct document_store_document *doc, idt_error_t *errp)
-{
-    size_t n = strlen (owners);
-
-    snprintf (owners + n, sizeof (owners) - n, "%s:%d ", doc->name, (int)doc->owner);
-    return document_cb (arg, doc, errp);
-}
-
-/* Close and open the store. */
-static struct document_store *again (struct document_store *st)
-{
-    static const struct document_store_reader reader = { owner_cb, range_cb };
-
-    document_store_close (st);
-    owners[0] = '\0';
-    return open_read (dir, &reader);
 }
 
 #define EXCLUSIVE "PRAGMA locking_mode = EXCLUSIVE; " /* the test disk has no shared memory */
@@ -175,26 +77,12 @@ static bool sql_in (const char *statements)
 
 static void check_ends (void)
 {
-    struct document_store *st;
+    const struct module_place place = { .dir = dir };
 
     make_dir ();
-    st = open_in (dir);
-    ok (commit (st, made, 2) == 1 && (st = again (st)) && strcmp (owners, "one:1001 two:-1 ") == 0,
-        "a store keeps the owner of a document: %s", owners);
-    const struct document_store_change renamed = { { .id = 1 }, 3, cd, 2, false, "uno", NULL };
-    ok (commit (st, &renamed, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0
-            && strcmp (owners, "uno:1001 two:-1 ") == 0,
-        "a renamed document keeps its content and owner: %s", content);
-    ok (commit (st, &(struct document_store_change){ .document = { .id = 1 }, .deleted = true }, 1) == 1
-            && (st = again (st)) && strcmp (content, "2:two/U2@0=y") == 0,
-        "a deleted document leaves nothing in the store: %s", content);
-    const struct document_store_change anew = { .document = { 1, "uno", "U3", 0, "z", 1, IDT_USERID_UNKNOWN } };
-    ok (commit (st, &anew, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U3@0=z;2:two/U2@0=y") == 0
-            && strcmp (owners, "uno:-1 two:-1 ") == 0,
-        "a new document with the name of a deleted one gets nothing of the deleted one: %s", content);
-    document_store_close (st);
-    st = NULL;
-    ok (sql_in (EXCLUSIVE "DROP TABLE owners;") && (st = again (st)) && strcmp (owners, "uno:-1 two:-1 ") == 0,
+    cases_ends (&place);
+    struct document_store *st = sql_in (EXCLUSIVE "DROP TABLE owners;") ? open_in (dir) : NULL;
+    ok (st && strcmp (owners, "ein:-1 two:-1 tri:-1 ") == 0,
         "a file of an earlier version without owners is accepted: %s", owners);
     document_store_close (st);
     ok (remove_dir (dir), "after deletions the folder of a store has no other files");
@@ -275,7 +163,7 @@ static bool uuids_are_new (const char *one, const char *two)
 
 static void check_copy (void)
 {
-    char once[sizeof (content)];
+    static char once[sizeof (content)];
     struct document_store *st;
 
     make_dir ();
