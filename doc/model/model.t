@@ -165,6 +165,15 @@ all   standby DISJOINT -DFAILS=1 -DNO_ACKNOWLEDGED
 all   standby DISJOINT -DFAILS=0 -DNO_STOP_ABOVE_GRANTED
 large standby DISJOINT -DCOPIES -DNO_COPY_FIRST
 large standby DISJOINT -DFAILS=0 -DTERMS=3 -DTAKES=3 -DNO_BEGIN_ANEW
+small jobs  HOLDS      -DIDS=3
+large jobs  HOLDS      -DIDS=4
+all   jobs  ONCE       -DIDS=3 -DNO_J_FENCE
+all   jobs  ORDER      -DIDS=3 -DNO_J_READ
+all   jobs  ORDER      -DIDS=3 -DNO_J_LINE
+all   jobs  ORDER      -DIDS=3 -DNO_J_SHOW
+all   jobs  ORDER      -DIDS=3 -DNO_J_LATE
+all   jobs  ONCE       -DIDS=3 -DNO_J_LIFE
+all   jobs  ONCE       -DIDS=3 -DNO_J_DENY
 CASES
 }
 
@@ -185,7 +194,7 @@ outcome() { # model
     *'b<='* | *'e<='*) echo NOT_FAR ;;
     *'==me)'* | *'(made&'* | *'(made['*) echo NOT_TWICE ;;
     *'issuer['* | *'.lo<'* | *'(granted['*) echo DISJOINT ;;
-    *'pending['*) echo ONCE ;;
+    *'pending['* | *'(denied['* | *'(stored['*) echo ONCE ;;
     *'>seen'* | *'>=seen'*) echo ORDER ;;
     *'>=watermark'* | *'>=told'* | *'(late)'*) echo TOLD ;;
     *'>=asked'*) echo NOT_OLD ;;
