@@ -555,6 +555,8 @@ static int make_services (struct broker *b, idt_error_t *errp)
         return -1;
     for (size_t i = 0; rc == 0 && i < sizeof (names) / sizeof (names[0]); i++)
         rc = router_service_add (b->router, names[i], &b->peer);
+    if (rc == 0 && b->rank == 0)
+        rc = router_service_add (b->router, "root", &b->peer);
     if (rc == 0 && events_serve (&b->events, b->overlay, b->h) == 0 && log_serve (b->log, b->h) == 0
         && overlay_serve (b->overlay, b->h) == 0 && modules_serve (b->modules, b->h) == 0
         && (b->metrics_service = metrics_service_create (&metrics_service))

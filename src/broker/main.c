@@ -288,8 +288,11 @@ static void start_again (struct signals *s)
     boot.attrs = conffile_read_again (conf->attrs, conf->config_files, conf->nconfig_files, &err);
     if (!boot.attrs || candidate_init (&trial, &boot, &err) < 0)
         fprintf (stderr, "idtree-broker: reload: %s\n", err.text);
-    else if (execv ("/proc/self/exe", s->argv) < 0)
+    else {
+        fprintf (stderr, "idtree-broker: reload: starts again, and stands by\n");
+        execv ("/proc/self/exe", s->argv);
         fprintf (stderr, "idtree-broker: reload: cannot start again: %s\n", strerror (errno));
+    }
     attrs_destroy (boot.attrs);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* services.c - the broker's own services: attr, config, service, state-machine, shutdown, and broker.stats-get */
+/* services.c - the broker's own services: attr, config, root, service, state-machine, shutdown, and broker.stats-get */
 #include "config.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "broker/base/hostlist.h"
 #include "broker/base/msglist.h"
 #include "broker/boot/boot.h"
+#include "broker/root/role_pg.h"
 #include "broker/services.h"
 #include "libmodule/module.h"
 #include "libidtree/json.h"
@@ -321,6 +322,53 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                       (json_int_t)usock_count (s->conf.local));
 }
 
+/* --- root ------------------------------------------------------------------------------------------- */
+
+#define NO_ROLE "rank 0 keeps its state in a folder, so no other host can take over (root.store is not set)"
+
+static void root_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct services *s = arg;
+    json_t *report = s->conf.broker->role ? role_pg_report_new (s->conf.broker->role) : NULL;
+
+    if (report)
+        idt_respond_pack (h, msg, "o", report);
+    else
+        idt_respond_error (h, msg, ENOTSUP, NO_ROLE);
+}
+
+/* Stop this broker only, and give the role back. */
+static void root_release_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct services *s = arg;
+
+    if (!s->conf.broker->role) {
+        idt_respond_error (h, msg, ENOTSUP, NO_ROLE);
+        return;
+    }
+    idt_respond (h, msg, NULL);
+    lifecycle_leave (s->conf.life, BROKER_EXIT_ROLE, "gives the role of rank 0 back: a request");
+}
+
+static void horizon_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct services *s = up->owner;
+    json_int_t time_ms, horizon_ms;
+
+    if (idt_rpc_get_unpack (f, "{s:I s:I}", "timestamp_ms", &time_ms, "horizon_ms", &horizon_ms) == 0)
+        role_pg_tell_horizon (s->conf.broker->role, time_ms >= horizon_ms);
+    upcall_destroy (up);
+}
+
+/* The store does not answer: find out whether this root has time left to grant. */
+static void ask_horizon (void *arg)
+{
+    struct services *s = arg;
+
+    upcall_create (&s->ups, idt_rpc (s->conf.h, "fluid.info", "{}", 0, 0), -1, horizon_cb, s);
+}
+
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "attr.stats-get", empty_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.stats-get", empty_cb, 0 },
@@ -335,6 +383,9 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.get", empty_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.reload", config_reload_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "root.get", root_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "root.release", root_release_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "root.stats-get", empty_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.add", service_add_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, 0 },
@@ -354,8 +405,11 @@ struct services *services_create (const struct services_conf *conf, idt_error_t 
     }
     s->conf = *conf;
     if (define_facts (conf, errp) == 0) {
-        if ((s->shutdown_streams = msglist_create ()) && idt_handlers_add (conf->h, handlers, s) == 0)
+        if ((s->shutdown_streams = msglist_create ()) && idt_handlers_add (conf->h, handlers, s) == 0) {
+            if (conf->broker->role)
+                role_pg_ask_horizon (conf->broker->role, ask_horizon, s);
             return s;
+        }
         errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
     }
     services_destroy (s);
@@ -366,6 +420,8 @@ void services_stop (struct services *s)
 {
     if (!s)
         return;
+    if (s->conf.broker->role)
+        role_pg_ask_horizon (s->conf.broker->role, NULL, NULL);
     upcalls_stop (&s->ups, s->conf.h, "this broker is stopping");
     msglist_end (s->shutdown_streams, s->conf.h, ENODATA);
 }
@@ -374,6 +430,8 @@ void services_destroy (struct services *s)
 {
     if (!s)
         return;
+    if (s->conf.broker->role)
+        role_pg_ask_horizon (s->conf.broker->role, NULL, NULL);
     msglist_destroy (s->shutdown_streams);
     free (s);
 }

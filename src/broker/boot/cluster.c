@@ -193,11 +193,14 @@ int cluster_find_root (const struct cluster *c, const char *name, uint32_t *cand
             *candidate = i;
             n++;
         }
-    if (n == 1)
-        return 0;
-    return errsetf (errp, EINVAL, "this host, %s, is %s the %u of cluster.root, which may be rank 0: %s", name,
-                    n == 0 ? "not among" : "several of", c->nroots,
-                    n == 0 ? "add it there, or select an entry with --host" : "select one with --host");
+    if (n == 0)
+        return errsetf (errp, EINVAL,
+                        "this host, %s, is not among the %u of cluster.root, which may be rank 0: add it there, or "
+                        "select an entry with --host",
+                        name, c->nroots);
+    if (n > 1)
+        return errsetf (errp, EINVAL, "this host, %s, is several hosts of cluster.root: select one with --host", name);
+    return 0;
 }
 
 /* --- all attributes ------------------------------------------------------------------------------ */
@@ -210,7 +213,7 @@ static int check_endpoints (const struct cluster *c, idt_error_t *errp)
     for (uint32_t rank = 0; rank < c->size; rank++)
         if (cluster_endpoint (c, rank, endpoint, sizeof (endpoint)) < 0)
             return errsetf (errp, EINVAL, "cluster.address makes too long a name of %.40s",
-                            rank == 0 && c->nroots > 0 ? "the hosts of cluster.root" : c->hosts[rank].name);
+                            rank == 0 && c->nroots > 0 ? "all candidates" : c->hosts[rank].name);
     return 0;
 }
 

@@ -31,6 +31,7 @@ static void answered (struct role *r, uint64_t now_us)
 {
     r->pending = false;
     r->answered_us = now_us;
+    r->asked_us = 0;
 }
 
 void role_init (struct role *r, uint64_t now_us, const struct role_config *config)
@@ -58,12 +59,14 @@ static enum role_act statement (const struct role *r)
     return ROLE_ACT_NONE;
 }
 
-/* When this root, which has no answer from the store, has to look for another root. */
+/* When this root, which has no answer from the store, has to look for another root. Time in which nothing was asked,
+ * because the process was stopped, does not count.
+ */
 static uint64_t peers_due (const struct role *r)
 {
-    uint64_t silent_us = r->answered_us + r->config.takeover_us;
+    uint64_t silent_us = r->asked_us + r->config.takeover_us;
 
-    if (r->state != ROLE_LEAD || r->wanted || r->asks_peers)
+    if (r->state != ROLE_LEAD || r->wanted || r->asks_peers || r->asked_us == 0)
         return UINT64_MAX;
     return silent_us > r->peer_us ? silent_us : r->peer_us;
 }
@@ -77,6 +80,7 @@ enum role_act role_next (struct role *r, uint64_t now_us)
 
         r->pending = true;
         r->sent_us = now_us;
+        r->asked_us = r->asked_us > 0 ? r->asked_us : now_us;
         r->unsure |= act == ROLE_ACT_CLAIM;
         return act;
     }
@@ -201,7 +205,7 @@ void role_peers (struct role *r, uint64_t now_us, bool one_serves, bool horizon_
 {
     r->asks_peers = false;
     r->peer_us = now_us + ROLE_PEERS_US;
-    if (r->state != ROLE_LEAD || r->wanted || now_us - r->answered_us < r->config.takeover_us)
+    if (r->state != ROLE_LEAD || r->wanted || r->asked_us == 0 || now_us - r->asked_us < r->config.takeover_us)
         return;
     if (one_serves || horizon_past)
         finish (r, ROLE_END_CUT);

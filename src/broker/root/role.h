@@ -85,6 +85,7 @@ struct role {
     uint64_t sent_us;        /* the newest statement was sent */
     uint64_t look_us;        /* when to send the next statement */
     uint64_t answered_us;    /* the newest answer of the store */
+    uint64_t asked_us;       /* the oldest statement that was sent after 'answered_us'; 0: none */
     uint64_t peer_us;        /* when to look for another root */
     uint64_t give_up_us;     /* when a release that gets no answer is given up */
 };

@@ -203,7 +203,7 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv) __a
 /* --- the commands ----------------------------------------------------------------------------- */
 
 extern const struct command init_command, state_show_command, state_check_command, state_backup_command;
-extern const struct command state_forget_command;
+extern const struct command state_forget_command, root_status_command, root_release_command;
 extern const struct command start_command, startctl_command, broker_command, shutdown_command, reload_command;
 extern const struct command keygen_command;
 extern const struct command id_new_command, id_show_command, id_convert_command, id_range_command, id_sort_command;
