@@ -3,11 +3,12 @@
 
 /* jobs.pml - jobs in PostgreSQL: consumers get them in order, and each is stored once, over a takeover of rank 0
  *
- * Two rank 0s share one store. The second one takes over at any moment. The first does not notice, and goes on: it gives
- * verdicts, stores, and shows jobs, as far as the store lets it. Its statements arrive at any later time, or never.
+ * Two rank 0s share one store. The second one takes over at any moment. The first does not notice, and goes on: it
+ * gives verdicts, stores, and shows jobs, as far as the store lets it. Its statements arrive at any later time, or
+ * never.
  *
- * Jobs have the ids 1 ... IDS. A job names a life of rank 0. A copy of it may arrive at both rank 0s, at any time, again
- * and again. One consumer is attached to one of the two, and goes over to the other at any moment.
+ * Jobs have the ids 1 ... IDS. A job names a life of rank 0. A copy of it may arrive at both rank 0s, at any time,
+ * again and again. One consumer is attached to one of the two, and goes over to the other at any moment.
  *
  * Checked: ORDER  no job is stored below one that the consumer has seen
  *          ONCE   a job whose submitter was told that it is not stored is not stored, then and later: it is sent again
@@ -16,7 +17,7 @@
  * Rules. The switch NO_ and a name takes a rule away:
  *  J_FENCE  a write is done only in the newest term
  *  J_READ   a read for the consumer finds nothing in an older term
- *  J_LINE   the line of a new life begins at the newest stored job, read after the fence was set, or above
+ *  J_LINE   the line of a new life begins at the newest stored job, read after the fence was set
  *  J_SHOW   while a group is under way, jobs up to the line that rises meanwhile are not shown
  *  J_LATE   a job at or below the line is not stored
  *  J_LIFE   a job that names another life is not stored

@@ -189,7 +189,6 @@ static bool take_state (sqlite3_stmt *load, struct job_store_state *s)
     s->counts.acked = (uint64_t)acked;
     s->counts.floor = (uint64_t)floor;
     s->counts.newest = has_jobs ? (uint64_t)newest : floor > 0 ? (uint64_t)floor - 1 : 0;
-    s->counts.line = s->counts.newest;
     s->cleared = has_specs && specs <= acked ? (uint64_t)specs - 1 : (uint64_t)acked;
     s->counts.acked_s = sqlite3_column_int64 (load, 6);
     return true;

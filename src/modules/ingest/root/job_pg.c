@@ -35,7 +35,7 @@
 
 static const char load_sql[] =
     "SELECT acked, floor, newest, cleared, jobs, bytes, remembered, (SELECT max (acked_s) FROM idtree.acks),"
-    " (SELECT min (acked_s) FROM idtree.acks), (SELECT horizon_ms FROM idtree.horizon) FROM idtree.ingest" LED_BY_US;
+    " (SELECT min (acked_s) FROM idtree.acks) FROM idtree.ingest" LED_BY_US;
 
 /* A row for each job, in order: whether its id is stored, and the id of the job with its key. */
 static const char find_sql[] = "SELECT EXISTS (SELECT FROM idtree.jobs j WHERE j.id = u.id),"
@@ -190,14 +190,6 @@ static int connect_store (struct job_pg *k, idt_error_t *errp)
     return k->fenced ? 0 : fail (k);
 }
 
-/* The highest id below the horizon: ranks may have made ids up to it. */
-static uint64_t below_horizon (int64_t horizon_ms)
-{
-    uint64_t ms = min_u64 ((uint64_t)horizon_ms, (uint64_t)INT64_MAX >> 24);
-
-    return horizon_ms > 0 ? (ms << 24) - 1 : 0;
-}
-
 static void take_state (struct job_pg *k, const struct pg_rows *rows, struct job_store_state *s)
 {
     struct job_store_counts *c = &s->counts;
@@ -211,7 +203,6 @@ static void take_state (struct job_pg *k, const struct pg_rows *rows, struct job
     c->remembered = (uint64_t)pg_int (rows, 0, 6);
     c->acked_s = pg_int (rows, 0, 7);
     k->oldest_s = pg_is_null (rows, 0, 8) ? INT64_MAX : pg_int (rows, 0, 8);
-    c->line = max_u64 (c->newest, below_horizon (pg_int (rows, 0, 9)));
 }
 
 static int pg_load (struct job_backend *b, struct job_store_state *s, idt_error_t *errp)

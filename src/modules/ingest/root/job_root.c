@@ -29,6 +29,7 @@
 
 #define LIFE_MS 100     /* between two requests for an id that names this life */
 #define WATERMARK_MS 20 /* between two requests for the watermark while consumers wait for it */
+#define OPEN_MS 2000    /* the longest wait for a server at the start */
 #define FINISH_MS 5000  /* the longest wait for the disk at the end */
 #define SLOW_MS 5000    /* until it is reported that the disk does not answer; at most half of ingest.timeout */
 #define AGAIN_MS 200    /* from failed work to the next try, unless a new batch arrives before */
@@ -253,8 +254,9 @@ static void begin_work (struct job_root *root, struct job_store_group *group)
     watch_disk (root);
 }
 
-/* The store is open. All jobs that were visible in earlier lives are stored. So the line starts at the newest stored id
- * or above, and no job can be stored among these jobs any longer. Acknowledgement time continues from the newest time
+/* The store is open. All jobs that were visible in earlier lives are stored. So the line starts at the newest stored
+ * id, and no job can be stored among these jobs any longer. In PostgreSQL this id was read after the fence was set, so
+ * an earlier rank 0 stores and shows no later job (J_LINE). Acknowledgement time continues from the newest time
  * that is stored. If no time is stored, it starts at the wall clock's time, which earlier versions used for all
  * acknowledgements.
  */
@@ -265,7 +267,7 @@ static void begin_life (struct job_root *root)
     root->opening = root->failing = false;
     root->opened_ms = ingest_now_ms ();
     root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
-    visibility_init (&root->line, root->counts.line, sv->options.settle_ms);
+    visibility_init (&root->line, root->counts.newest, sv->options.settle_ms);
     add_service (root);
 }
 
@@ -543,6 +545,14 @@ static void open_store (struct job_root *root)
              root->why.text);
 }
 
+/* Connect a store in PostgreSQL. Wait a little, so that the service exists when the module runs, as with a file. */
+static void open_now (struct job_root *root)
+{
+    begin_work (root, NULL);
+    if (poll (&(struct pollfd){ .fd = job_store_fd (root->store), .events = POLLIN }, 1, OPEN_MS) == 1)
+        store_done_cb (NULL, IDT_POLLIN, root);
+}
+
 static int start (struct job_root *root)
 {
     idt_reactor_t *r = idt_get_reactor (root->service->h);
@@ -560,7 +570,7 @@ static int start (struct job_root *root)
         return -1;
     idt_watcher_start (root->store_watcher);
     if (root->opening)
-        begin_work (root, NULL);
+        open_now (root);
     pace_want (&root->pace, PACE_ASK, true, ingest_now_ms (), 0);
     ingest_set_timer (root->timer, pace_due (&root->pace));
     return 0;
