@@ -90,6 +90,10 @@ test_expect_success 'the database host is lost, and its copy is promoted: the ro
     await_beat && pgs_kill 0 && link 3 down && pgs_promote 1 "" && role() { pgs_sql 1 "SELECT $1 FROM idtree.role"; } && await_beat && is term 6 && all_see 6 &&
     link 3 up && pgs_add_copy 0 1 && pgs_names 1 "ANY 1 (*)" && await_beat && is term 6
 '
+test_expect_success 'without a store and without another candidate, rank 0 ends when its horizon is past; when the store is back, it leads again' '
+    set -- $(others) && kill "$(root $1)" "$(root $2)" && wait "$(root $1)" && wait "$(root $2)" && cut $lead "3 4" && test_expect_code 76 wait "$(root $lead)" &&
+    grep "the time that this one may grant is over" err.root.$lead && cut $lead "3 4" del && candidate $lead && await_term 7 && candidate $1 && candidate $2 && all_see 7 && await_beat
+'
 test_expect_success 'idtree shutdown ends all ranks and all candidates with 0, and no id was issued twice' '
     idtree shutdown --uri "local://$T/host$lead/root/local-0" && for i in 0 1 2; do wait "$(root $i)" && wait "$(pid $i)" || return 1; done &&
     is state stopped && wc -l <ids && no_id_twice

@@ -354,10 +354,10 @@ static void horizon_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
     struct services *s = up->owner;
-    json_int_t time_ms, horizon_ms;
+    const char *time_ms, *horizon_ms;
 
-    if (idt_rpc_get_unpack (f, "{s:I s:I}", "timestamp_ms", &time_ms, "horizon_ms", &horizon_ms) == 0)
-        role_pg_tell_horizon (s->conf.broker->role, time_ms >= horizon_ms);
+    if (idt_rpc_get_unpack (f, "{s:s s:s}", "timestamp_ms", &time_ms, "horizon_ms", &horizon_ms) == 0)
+        role_pg_tell_horizon (s->conf.broker->role, strtoull (time_ms, NULL, 10) >= strtoull (horizon_ms, NULL, 10));
     upcall_destroy (up);
 }
 
