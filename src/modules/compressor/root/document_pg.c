@@ -82,8 +82,8 @@ static const enum pg_type types[COLUMNS] = {
     " unnest ($15::bigint[], $16::text[]) AS n (id, name) WHERE d.id = n.id)" FENCE_ONLY
 
 struct document_pg {
-    const struct module_place *place;
-    pthread_mutex_t lock; /* of the members below; the thread of the store reads 'fenced' without it */
+    struct module_place place; /* with texts of its own */
+    pthread_mutex_t lock;      /* of the members below; the thread of the store reads 'fenced' without it */
     struct fenced *fenced;
     bool stopped;
 };
@@ -364,11 +364,11 @@ static int pg_open_store (void *b, idt_error_t *errp)
 {
     struct document_pg *st = b;
     const struct fenced_config config = {
-        .conninfo = st->place->store,
+        .conninfo = st->place.store,
         .store = "documents",
-        .uuid = st->place->uuid,
-        .term = st->place->term,
-        .trust = st->place->trust,
+        .uuid = st->place.uuid,
+        .term = st->place.term,
+        .trust = st->place.trust,
     };
 
     set_fenced (st, NULL);
@@ -413,6 +413,8 @@ static void pg_close_store (void *b)
 
     fenced_close (st->fenced);
     pthread_mutex_destroy (&st->lock);
+    free ((void *)st->place.store);
+    free ((void *)st->place.uuid);
     free (st);
 }
 
@@ -420,11 +422,16 @@ static void *pg_create (const struct module_place *place, const char *holder)
 {
     struct document_pg *st = calloc (1, sizeof (*st));
 
-    if (st) {
-        st->place = place;
-        pthread_mutex_init (&st->lock, NULL);
-    }
-    return st;
+    if (!st)
+        return NULL;
+    st->place = *place;
+    st->place.store = strdup (place->store);
+    st->place.uuid = strdup (place->uuid);
+    pthread_mutex_init (&st->lock, NULL);
+    if (st->place.store && st->place.uuid)
+        return st;
+    pg_close_store (st);
+    return NULL;
 }
 
 const struct document_backend document_pg = {
