@@ -19,6 +19,7 @@
 #include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
+#include "cmd/state/move.h"
 #include "cmd/state/store.h"
 #include "libsqlite/state.h"
 #include "libstate/statefile.h"
@@ -30,6 +31,7 @@
 struct init {
     const char *dir;
     const char *store;
+    const char *from;
     const char *name;
     const char *epoch;
     const char *uuid;
@@ -217,6 +219,8 @@ static void check_options (const struct cmd *cmd, const struct init *o)
 {
     if (o->store && o->dir)
         cmd_usage (cmd, "--store and --statedir exclude each other");
+    if (o->from && (!o->store || o->name || o->epoch || o->uuid))
+        cmd_usage (cmd, "--from needs --store, and excludes --name, --epoch and --uuid: the folder has them");
     if (o->store && o->allow_network)
         cmd_usage (cmd, "--store and --allow-network exclude each other");
     if (!o->store && (!o->dir || !*o->dir))
@@ -231,6 +235,11 @@ static int run (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     check_options (cmd, &o);
+    if (o.from) {
+        move_state (cmd, o.store, o.from, &s);
+        print (cmd, &o, &s);
+        return CMD_OK;
+    }
     bool renamed = choose_name (cmd, &o, s.name);
     describe (cmd, &o, &s);
     if (o.store)
@@ -254,6 +263,8 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 0, "statedir", "DIR", "the folder; it is made if it does not exist", cmd_take_text, AT (dir) },
     { 0, "store", "URI", "make it in PostgreSQL instead, as root.store says", cmd_take_text, AT (store) },
+    { 0, "from", "DIR", "with --store: move the state of a folder, which no broker uses afterwards", cmd_take_text,
+      AT (from) },
     { 0, "name", "N", "name for people (default: as a rank remembers, or " DEFAULT_NAME ")", cmd_take_text, AT (name) },
     { 0, "epoch", "DATE", "time from which its ids count (default: now)", cmd_take_text, AT (epoch) },
     { 0, "uuid", "UUID", "of an instance whose state was lost, at least in part: not a new one", cmd_take_text,

@@ -21,7 +21,7 @@ struct pg *store_connect (const struct cmd *cmd, const char *uri)
     struct pg *pg = pg_open (&config, &error);
 
     if (!pg && errno == EINVAL)
-        cmd_usage (cmd, "--store '%s': %s", uri, error.text);
+        cmd_usage (cmd, "--store: %s", error.text);
     if (!pg)
         cmd_die (cmd, "--store: %s", error.text);
     return pg;

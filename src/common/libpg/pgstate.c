@@ -65,7 +65,7 @@
     "DO $idtree$ BEGIN"                                                                                                \
     " IF to_regnamespace ('idtree') IS NULL THEN CREATE SCHEMA idtree; END IF; " INSTANCE ROLE FENCE HORIZON DOCUMENTS \
         JOBS "INSERT INTO idtree.instance (version, uuid, name, epoch_ms, created_ms, lost_horizon, filled)"           \
-    " VALUES (%d, '%s', '%s', %s, %lld, %s, true); END $idtree$"
+    " VALUES (%d, '%s', '%s', %s, %lld, %s, %s); END $idtree$"
 
 int pgstate_make (struct pg *pg, const struct pgstate *s, idt_error_t *errp)
 {
@@ -77,7 +77,7 @@ int pgstate_make (struct pg *pg, const struct pgstate *s, idt_error_t *errp)
     if (s->has_epoch)
         snprintf (epoch, sizeof (epoch), "%lld", (long long)s->epoch_ms);
     if (asprintf (&sql, MAKE, PGSTATE_VERSION, s->uuid, s->name, epoch, (long long)s->created_ms,
-                  s->lost_horizon ? "true" : "false")
+                  s->lost_horizon ? "true" : "false", s->unfilled ? "false" : "true")
         < 0)
         return errsetf (errp, ENOMEM, "PostgreSQL: out of memory");
     int rc = pg_run (pg, sql, NULL, NULL, NULL, errp), saved = errno;
@@ -104,7 +104,8 @@ static int take_row (struct pg *pg, const struct pg_rows *rows, struct pgstate *
     struct pgstate found = { .has_epoch = !pg_is_null (rows, 0, 3),
                              .epoch_ms = pg_int (rows, 0, 3),
                              .created_ms = pg_int (rows, 0, 4),
-                             .lost_horizon = pg_int (rows, 0, 6) != 0 };
+                             .lost_horizon = pg_int (rows, 0, 6) != 0,
+                             .unfilled = pg_int (rows, 0, 5) == 0 };
 
     if (pg_int (rows, 0, 0) != PGSTATE_VERSION)
         return errsetf (errp, STATE_REFUSED,
@@ -115,16 +116,11 @@ static int take_row (struct pg *pg, const struct pg_rows *rows, struct pgstate *
         || !state_name_is_good (found.name))
         return errsetf (errp, STATE_REFUSED, "PostgreSQL %s: idtree.instance has no valid UUID and name",
                         pg_server (pg));
-    if (!pg_int (rows, 0, 5))
-        return errsetf (
-            errp, STATE_REFUSED,
-            "PostgreSQL %s: the state of instance %s (%s) is not complete: run idtree init --store=URI --from=DIR again",
-            pg_server (pg), found.uuid, found.name);
     *s = found;
     return 0;
 }
 
-int pgstate_read (struct pg *pg, struct pgstate *s, idt_error_t *errp)
+int pgstate_find (struct pg *pg, struct pgstate *s, idt_error_t *errp)
 {
     struct pg_rows rows;
 
@@ -143,4 +139,24 @@ int pgstate_read (struct pg *pg, struct pgstate *s, idt_error_t *errp)
     pg_rows_free (&rows);
     errno = saved;
     return rc;
+}
+
+int pgstate_read (struct pg *pg, struct pgstate *s, idt_error_t *errp)
+{
+    struct pgstate found;
+
+    if (pgstate_find (pg, &found, errp) < 0)
+        return -1;
+    if (found.unfilled)
+        return errsetf (errp, STATE_REFUSED,
+                        "PostgreSQL %s: the state of instance %s (%s) is not complete: run idtree init --store=URI "
+                        "--from=DIR again",
+                        pg_server (pg), found.uuid, found.name);
+    *s = found;
+    return 0;
+}
+
+int pgstate_set_filled (struct pg *pg, idt_error_t *errp)
+{
+    return pg_run (pg, "UPDATE idtree.instance SET filled = true", NULL, NULL, NULL, errp);
 }

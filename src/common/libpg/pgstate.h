@@ -27,6 +27,7 @@ struct pgstate {
     int64_t epoch_ms; /* Unix milliseconds */
     int64_t created_ms;
     bool lost_horizon; /* the instance has made ids, but its horizon was lost: rank 0 needs --recover-horizon */
+    bool unfilled;     /* the content of a folder is being moved in: no broker uses it yet */
 };
 
 /* Make the tables and the identity, all or nothing, in one statement. Returns 0, or -1 with errno set and 'errp'
@@ -38,5 +39,11 @@ int pgstate_make (struct pg *pg, const struct pgstate *s, idt_error_t *errp);
  * or one that is not complete or of a later version; else as pg_run ().
  */
 int pgstate_read (struct pg *pg, struct pgstate *s, idt_error_t *errp);
+
+/* Like pgstate_read (), but the state may be unfilled. */
+int pgstate_find (struct pg *pg, struct pgstate *s, idt_error_t *errp);
+
+/* End the move: the state is no longer unfilled. Returns 0, or -1 like pg_run (). */
+int pgstate_set_filled (struct pg *pg, idt_error_t *errp);
 
 #endif /* PG_PGSTATE_H */

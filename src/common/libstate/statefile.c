@@ -10,6 +10,7 @@
  *   name     state_name_is_good ()
  *   epoch    a date; if this line is missing, only fluid.sqlite has the epoch
  *   created  a date
+ *   moved    postgresql: the content was moved there; earlier versions refuse a file with this line
  *   below    a date: only in a memory file
  *   store    a name; any number of lines; the store is not empty, and is marked with the UUID
  *   unmarked a name; like store, but the store does not have its mark yet
@@ -106,6 +107,8 @@ static void encode (const struct statefile *s, char text[STATE_TEXT_MAX])
     if (s->has_epoch)
         n += snprintf (text + n, STATE_TEXT_MAX - n, "epoch %s\n", format_date (s->epoch_ms, epoch));
     n += snprintf (text + n, STATE_TEXT_MAX - n, "created %s\n", format_date (s->created_ms, created));
+    if (s->moved)
+        n += snprintf (text + n, STATE_TEXT_MAX - n, "moved postgresql\n");
     if (s->below_ms > 0)
         n += snprintf (text + n, STATE_TEXT_MAX - n, "below %s\n", format_date (s->below_ms, epoch));
     for (unsigned i = 0; i < s->nstores; i++)
@@ -125,6 +128,8 @@ static bool take_line (struct statefile *s, const char *word, const char *value)
         s->has_epoch = true;
     else if (strcmp (word, "created") == 0)
         return parse_date (value, &s->created_ms) == 0;
+    else if (strcmp (word, "moved") == 0 && strcmp (value, "postgresql") == 0)
+        s->moved = true;
     else if (strcmp (word, "below") == 0)
         return parse_date (value, &s->below_ms) == 0;
     else if (strcmp (word, "store") == 0 || strcmp (word, "unmarked") == 0)
@@ -279,9 +284,24 @@ static int read_file (const char *dir, const char *name, struct statefile *s, id
     return 0;
 }
 
-int state_read (const char *dir, struct statefile *s, idt_error_t *errp)
+int state_read_moved (const char *dir, struct statefile *s, idt_error_t *errp)
 {
     return read_file (dir, NAME, s, errp);
+}
+
+int state_read (const char *dir, struct statefile *s, idt_error_t *errp)
+{
+    struct statefile found;
+
+    if (read_file (dir, NAME, &found, errp) < 0)
+        return -1;
+    if (found.moved)
+        return errsetf (errp, STATE_REFUSED,
+                        "%s/" NAME
+                        ": the state of instance %s was moved to PostgreSQL: set root.store instead of statedir",
+                        dir, found.uuid);
+    *s = found;
+    return 0;
 }
 
 #define MEMORY_SIZE 32
@@ -351,6 +371,12 @@ static int drop (struct statefile *s, const char *name)
     return 1;
 }
 
+static int set_moved (struct statefile *s, const char *name)
+{
+    s->moved = true;
+    return 1;
+}
+
 static int look (const char *dir, const char *name, change_f change, struct statefile *s, idt_error_t *errp)
 {
     if (state_read (dir, s, errp) < 0)
@@ -391,6 +417,11 @@ static int change_list (const char *dir, const char *name, change_f change, idt_
 int state_add_store (const char *dir, const char *name, idt_error_t *errp)
 {
     return change_list (dir, name, add, errp);
+}
+
+int state_set_moved (const char *dir, idt_error_t *errp)
+{
+    return change_list (dir, NAME, set_moved, errp);
 }
 
 int state_drop_store (const char *dir, const char *name, idt_error_t *errp)

@@ -37,6 +37,7 @@ struct statefile {
     bool has_epoch;
     int64_t epoch_ms; /* Unix milliseconds; valid if 'has_epoch', otherwise only fluid.sqlite has the epoch */
     int64_t created_ms;
+    bool moved;       /* the content is in PostgreSQL now */
     int64_t below_ms; /* only in a memory file: all ids are below this time, Unix milliseconds; 0: not known */
     struct state_store stores[STATE_STORES_MAX];
     unsigned nstores;
@@ -56,10 +57,18 @@ int state_list_store (struct statefile *s, const char *name, bool unmarked);
 
 /* Read the file in folder 'dir'. Returns 0, or -1 with errno set, 'errp' filled and '*s' untouched:
  *   ENOENT         it does not exist
- *   STATE_REFUSED  it is damaged, of a later version, or not a trusted file
+ *   STATE_REFUSED  it is damaged, of a later version, or not a trusted file; or the content was moved to PostgreSQL
  *   others         as the system says
  */
 int state_read (const char *dir, struct statefile *s, idt_error_t *errp);
+
+/* Like state_read (), but the content may have been moved. */
+int state_read_moved (const char *dir, struct statefile *s, idt_error_t *errp);
+
+/* Record that the content was moved to PostgreSQL, durably. No broker uses the folder afterwards. Returns 0, or -1 with
+ * errno set and 'errp' filled.
+ */
+int state_set_moved (const char *dir, idt_error_t *errp);
 
 /* Make the file, durably. Returns 0, or -1 with errno set and 'errp' filled; EEXIST if the file exists. */
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp);
