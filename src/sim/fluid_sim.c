@@ -24,11 +24,11 @@ struct sim_plan {
 static void print_sum (const struct sim_result *s, uint64_t histories)
 {
     printf ("{\"histories\":%" PRIu64 ",\"events\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"lives\":%" PRIu64
-            ",\"takeovers\":%" PRIu64 ",\"ranges\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"watermarks\":%" PRIu64 ",\"requests\":%" PRIu64
-            ",\"answered\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"ids\":%" PRIu64 ",\"paged\":%" PRIu64
-            ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
-            histories, s->events, s->faults, s->lives, s->takeovers, s->ranges, s->parts, s->watermarks, s->requests, s->answered,
-            s->failed, s->ids, s->paged, (double)s->sim_ms / 1000);
+            ",\"takeovers\":%" PRIu64 ",\"ranges\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"watermarks\":%" PRIu64
+            ",\"requests\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"ids\":%" PRIu64
+            ",\"paged\":%" PRIu64 ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
+            histories, s->events, s->faults, s->lives, s->takeovers, s->ranges, s->parts, s->watermarks, s->requests,
+            s->answered, s->failed, s->ids, s->paged, (double)s->sim_ms / 1000);
 }
 
 static void usage (void)
@@ -83,8 +83,8 @@ int main (int argc, char **argv)
     for (uint64_t i = 0; i < p.count; i++, p.config.seed++) {
         sim_run (&p.config, &sum);
         if (sum.violation[0] != '\0') {
-            printf ("%s\nagain: fluid-sim -s %" PRIu64 " -c 1 -n %u -e %" PRIu64 "%s -v\n", sum.violation, p.config.seed,
-                    (unsigned)p.config.nodes, p.config.steps, p.config.standby ? " -r" : "");
+            printf ("%s\nagain: fluid-sim -s %" PRIu64 " -c 1 -n %u -e %" PRIu64 "%s -v\n", sum.violation,
+                    p.config.seed, (unsigned)p.config.nodes, p.config.steps, p.config.standby ? " -r" : "");
             return 1;
         }
     }

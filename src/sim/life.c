@@ -395,7 +395,8 @@ static void life_end (struct life *l)
 void life_kill (struct life *l)
 {
     world_say (l->w, l, "is killed");
-    if (!l->w->standby && l->storing && world_chance (l->w, 500)) /* the commit has happened, but the root was not notified */
+    if (!l->w->standby && l->storing
+        && world_chance (l->w, 500)) /* the commit has happened, but the root was not notified */
         l->w->disk = l->record;
     life_end (l);
 }

@@ -11,8 +11,8 @@
  * - the root's disk hangs and fails; if the root dies, its last commit, even that of a clean stop, may or may not have
  *   happened
  * - rank 0 crashes many times in a row
- * - in histories with a standby, other roots take over while the old root continues. The store does their writes late, or
- *   loses the answers. It refuses the writes of all roots but the last one
+ * - in histories with a standby, other roots take over while the old root continues. The store does their writes late,
+ *   or loses the answers. It refuses the writes of all roots but the last one
  * - modules are reloaded, with or without a gap, and continue with their handover; rank 0 continues with it even if
  *   another root ran meanwhile
  * - other modules are granted time

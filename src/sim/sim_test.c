@@ -66,6 +66,31 @@ static void play (uint64_t seed, uint64_t count, uint32_t nodes, uint64_t steps)
         (unsigned long long)sum.lives);
 }
 
+/* As play (), with other roots that take over. */
+static void play_standby (uint64_t seed, uint64_t count, uint64_t steps)
+{
+    struct sim_result sum = { .events = 0 };
+    uint64_t s = seed;
+
+    for (; s < seed + count && sum.violation[0] == '\0'; s++)
+        sim_run (&(struct sim_config){ .seed = s, .steps = steps, .standby = true }, &sum);
+    if (sum.violation[0] != '\0')
+        ok (false, "seed %llu: %s (again: fluid-sim -r -s %llu -c 1 -e %llu -v)", (unsigned long long)s - 1,
+            sum.violation, (unsigned long long)s - 1, (unsigned long long)steps);
+    else
+        ok (sum.takeovers > count, "%llu histories with %llu roots that take over: %llu ids, no duplicate",
+            (unsigned long long)count, (unsigned long long)sum.takeovers, (unsigned long long)sum.ids);
+}
+
+static void test_unfenced (void)
+{
+    struct sim_result sum = { .events = 0 };
+
+    for (uint64_t s = 1; s <= 60 && sum.violation[0] == '\0'; s++)
+        sim_run (&(struct sim_config){ .seed = s, .steps = 20000, .standby = true, .unfenced = true }, &sum);
+    ok (sum.violation[0] != '\0', "the simulator finds what happens if a replaced root can write: %s", sum.violation);
+}
+
 static void test_again (void)
 {
     struct sim_config config = { .seed = 77, .steps = 5000 };
@@ -84,5 +109,7 @@ int main (void)
     play (1, 60, 0, 20000);
     play (1, 2, 64, 60000);
     play (1, 20, 2, 20000);
+    play_standby (1, 60, 20000);
+    test_unfenced ();
     return done_testing ();
 }

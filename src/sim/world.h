@@ -153,6 +153,7 @@ struct life {
 
     /* with a standby: as in libpg/fenced.h, where the life is the term */
     uint64_t fence, serial;
+    uint64_t late_ms;                /* newest timestamp when a replaced root last reported a watermark */
     struct lease_record sent[NSENT]; /* the last writes, by their serials */
 };
 
@@ -206,6 +207,7 @@ struct world {
     struct lease_record disk; /* the record that the disk has stored durably */
     bool standby;             /* several roots share the disk, but only the last one may write */
     uint64_t fence, serial;   /* of that root */
+    uint64_t old_mark_ms;     /* highest watermark that a replaced root has reported */
     uint64_t watermark_ms;    /* highest watermark that a root has reported */
     bool disk_failing;
     uint64_t disk_delay_us;

@@ -31,6 +31,8 @@ struct horizon {
     uint64_t peak_ms;  /* the highest that was ever stored; it is not lowered by a clean stop */
     uint64_t reach_ms; /* how far ahead of now it is stored */
     bool storing;
+    bool unproven;              /* another root may have taken over while the clock missed time: grant nothing */
+    bool proving;               /* the store under way began after that */
     enum authority_store state; /* the last result of storing it */
     uint64_t retry_us;          /* do not try again before this time */
     uint64_t backoff_us;
@@ -65,6 +67,7 @@ struct authority {
     uint64_t nstored;
     bool told_size;     /* a wrong size was logged */
     uint64_t jumped_us; /* sum of all jumps of CLOCK_BOOTTIME ahead */
+    uint64_t missed_us; /* sum of the time that it missed, if another root may have taken over meanwhile */
     struct authority_stats stats;
 };
 
@@ -149,6 +152,7 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
     watermark_record (a->watermark, now_ms (a, now_us), a->config.reach_max_ms, &record);
     record.ahead_ms = owed_ms (a, now_us, horizon_ms);
     a->stats.stores++;
+    a->horizon.proving = true;
     a->horizon.since_us = now_us;
     a->horizon.slow_us = now_us + a->config.lease_ms * 1000 / 4;
     wake (a, a->horizon.slow_us);
@@ -161,8 +165,10 @@ static uint64_t next_store_ms (const struct authority *a)
     const struct horizon *h = &a->horizon;
     uint64_t ahead_ms = h->reach_ms - h->reach_ms / 4;
 
-    if (h->storing || a->closed || h->stored_ms >= END_MS)
+    if (h->storing || a->closed || (h->stored_ms >= END_MS && !h->unproven))
         return NEVER;
+    if (h->unproven)
+        return 0;
     return h->stored_ms >= ahead_ms ? h->stored_ms - ahead_ms + 1 : 0;
 }
 
@@ -198,6 +204,7 @@ void authority_stored (struct authority *a, uint64_t now_us, uint64_t horizon_ms
     metrics_time (&a->stats.commits, now_us - a->horizon.since_us);
     a->horizon = (struct horizon){ .stored_ms = max_u64 (a->horizon.stored_ms, horizon_ms),
                                    .peak_ms = max_u64 (a->horizon.peak_ms, horizon_ms),
+                                   .unproven = a->horizon.unproven && !a->horizon.proving,
                                    .slow_us = NEVER };
     a->nstored++;
     authority_tick (a, now_us);
@@ -248,7 +255,7 @@ static bool give (struct authority *a, uint64_t now_us, const struct want *want,
     uint64_t ms = now_ms (a, now_us);
     struct grant boxes[GRANTS_EACH];
 
-    if (a->fenced_by_foreign || !is_of_here (a, want)
+    if (a->fenced_by_foreign || a->horizon.unproven || !is_of_here (a, want)
         || grants_answer (&a->grants, now_us, ms, &stock, want, boxes) == 0)
         return false;
     *grant = boxes[0];
@@ -362,6 +369,18 @@ static void make_good (struct authority *a, uint64_t now_us, int64_t off_us, int
     authority_tick (a, now_us);
 }
 
+/* Rule PROVE_AFTER_PAUSE: another root may have taken over in the missed time, and its watermark waited for this root
+ * by another clock. So leases age by that time, and nothing is granted before a write that begins now is acknowledged.
+ */
+static void doubt (struct authority *a, int64_t off_us)
+{
+    if (off_us <= 0 || a->config.reach_max_ms == 0)
+        return;
+    a->missed_us += (uint64_t)off_us;
+    a->horizon.unproven = true;
+    a->horizon.proving = false;
+}
+
 static uint64_t jump_us (int64_t off_us)
 {
     return off_us < 0 ? (uint64_t)-off_us : 0;
@@ -373,6 +392,7 @@ void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, 
     if (a->closed || off_us == 0 || !a->clock.known)
         return;
     clock_lost_time (&a->clock, now_us, off_us);
+    doubt (a, off_us);
     make_good (a, now_us, off_us, sure_us);
 }
 
@@ -590,7 +610,7 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
 struct authority_news authority_news (const struct authority *a)
 {
-    return (struct authority_news){ a->clock.steps, a->nstored, a->fenced_by_foreign, a->jumped_us };
+    return (struct authority_news){ a->clock.steps, a->nstored, a->fenced_by_foreign, a->jumped_us, a->missed_us };
 }
 
 void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status)

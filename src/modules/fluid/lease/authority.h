@@ -150,6 +150,7 @@ struct authority_news {
     uint64_t stored;        /* horizons stored: more may be granted now */
     bool fenced_by_foreign; /* leases that were granted may not be used any longer */
     uint64_t jumped_us;     /* sum of all jumps of CLOCK_BOOTTIME ahead */
+    uint64_t missed_us;     /* leases are older by this sum of missed time */
 };
 
 struct authority_news authority_news (const struct authority *a);

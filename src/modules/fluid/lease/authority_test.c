@@ -340,6 +340,15 @@ static void test_takeover (void)
     ok (gives (&w, T0 + 74 * SECOND, 1, w.record.watermark_ms, 85000),
         "a root whose horizon is not raised grants leases that end at the horizon");
     ok (ask (&w, T0 + 75 * SECOND, 6, 1, 0).ngrant == 0, "at the time of the horizon that root grants nothing");
+    authority_lost_time (w.a, T0 + 75 * SECOND, (int64_t)(9 * SECOND), 0);
+    authority_stored (w.a, T0 + 75 * SECOND, w.record.horizon_ms);
+    ok (ask (&w, T0 + 75 * SECOND, 6, 2, 0).ngrant == 0 && authority_news (w.a).missed_us == 9 * SECOND,
+        "after time that the clock missed, a write that began before it does not show that no other root took over");
+    int stores = w.stores;
+    authority_tick (w.a, T0 + 75 * SECOND);
+    authority_stored (w.a, T0 + 76 * SECOND, w.record.horizon_ms);
+    ok (w.stores >= stores && ask (&w, T0 + 76 * SECOND, 6, 3, 0).ngrant == 1,
+        "when a later write is acknowledged, the root grants leases again");
     authority_close (w.a, T0 + 76 * SECOND, &last);
     ok (last.settle_ms == LEASE_AT_MOST_MS (75000),
         "after a clean stop the next root's watermark waits only for leases in use");

@@ -86,6 +86,10 @@ void node_source_hear (struct node *n, uint64_t now_us)
     node_source_hear_jumps (n);
     if (news.steps != heard->steps)
         node_close_past (n, now_us);
+    if (news.missed_us != heard->missed_us) {
+        held_lost_time (&n->held, news.missed_us - heard->missed_us); /* rule PROVE_AFTER_PAUSE */
+        node_look_anew (n);
+    }
     if (news.stored != heard->stored)
         held_hurry (&n->held, now_us);
     if (news.fenced_by_foreign && !heard->fenced_by_foreign) {
