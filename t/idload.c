@@ -8,8 +8,9 @@
  * A request is for at most MOST (300) ids. With -p, a client also makes ids in the page after each answer, if the
  * broker shares a page; each of these must be above all ids that arrived before. Each rank has WINDOW pending requests.
  * If a connection is lost, the client reconnects. The last line of the output has the totals, the lines before it the
- * figures of each rank. The exit status is 0 if and only if every request was answered once (by ids or an error), no id
- * was issued twice, and the ids of each connection increased.
+ * figures of each rank, with the longest time between two answers with ids on a connection. The exit status is 0 if and
+ * only if every request was answered once (by ids or an error), no id was issued twice, and the ids of each connection
+ * increased.
  */
 #include "config.h"
 
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <idtree/idtree.h>
@@ -42,8 +44,9 @@ struct client {
     idt_watcher_t *timer;
     bool lost;
     fluid_t last;
-    size_t run;       /* index of its last run, plus 1; 0: it has no run */
-    idt_page_t *page; /* NULL: there is no page, or pages are not used */
+    double got_ms, gap_ms; /* when the connection last got ids (0: never), and the longest time without */
+    size_t run;            /* index of its last run, plus 1; 0: it has no run */
+    idt_page_t *page;      /* NULL: there is no page, or pages are not used */
     size_t page_run;
     int outstanding;
     struct counts counts;
@@ -135,6 +138,17 @@ static void use_page (struct client *c)
     }
 }
 
+static void note_gap (struct client *c)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    double now_ms = (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+    if (c->got_ms > 0. && now_ms - c->got_ms > c->gap_ms)
+        c->gap_ms = now_ms - c->got_ms;
+    c->got_ms = now_ms;
+}
+
 static void maybe_finish (struct load *l)
 {
     for (int i = 0; i < l->nclients; i++)
@@ -161,6 +175,7 @@ static void answered (idt_future_t *f, void *arg)
     if ((good = idt_fluid_generate_get (f, r->count, ids) == 0)) {
         keep (c->load, &c->run, ids, r->count);
         c->counts.ids += r->count;
+        note_gap (c);
         check_order (c, ids, r->count);
     }
     else
@@ -210,6 +225,7 @@ static void open_client (struct client *c)
 {
     c->lost = false;
     c->last = 0; /* ids need to increase only within a connection and the page of its broker */
+    c->got_ms = 0.;
     idt_page_close (c->page);
     c->page = NULL;
     if (!(c->h = idt_open (c->uri, NULL)) || idt_set_reactor (c->h, c->load->reactor) < 0) {
@@ -299,7 +315,7 @@ static int report (struct load *l, char **ranks)
     for (int i = 0; i < l->nclients; i++) {
         printf ("rank %s: ", ranks[i]);
         print_counts (&l->clients[i].counts);
-        putchar ('\n');
+        printf (" longest-gap-ms %.0f\n", l->clients[i].gap_ms);
         add_counts (&all, &l->clients[i].counts);
     }
     print_counts (&all);

@@ -13,7 +13,7 @@
 #
 # A server has the folder $PGS/NUMBER, and a socket in $PGS. If the test is root, servers run as nobody. A test with
 # hosts of its own (hosts.sh) replaces pgs_address, which prints the address of a server, and pgs_in, which runs a
-# command on the server's host.
+# command on the server's host. With PGS_AUTOVACUUM=on the servers remove dead rows.
 
 PGS=
 pgs_bin=$(for d in /usr/lib/postgresql/*/bin; do echo "$d"; done | tail -n 1)
@@ -85,8 +85,8 @@ pgs_run() { # number, setting=value...
     case $pgs_listen in /*) pgs_listen= ;; esac
     rm -f "$PGS/ended.$pgs_n"
     (cd "$PGS" && pgs_as_in "$pgs_n" "$pgs_bin/postgres" -D "$PGS/$pgs_n" -k "$PGS" -p "$(pgs_port "$pgs_n")" -c "listen_addresses=$pgs_listen" \
-        -c "cluster_name=copy$pgs_n" -c fsync=off -c autovacuum=off -c min_wal_size=2MB -c wal_keep_size=64MB -c wal_retrieve_retry_interval=100ms "$@" \
-        >>"log.$pgs_n" 2>&1 </dev/null 5>&- 6>&-; : >"ended.$pgs_n") &
+        -c "cluster_name=copy$pgs_n" -c fsync=off -c "autovacuum=${PGS_AUTOVACUUM:-off}" -c autovacuum_naptime=5s -c min_wal_size=2MB -c wal_keep_size=64MB -c wal_retrieve_retry_interval=100ms "$@" \
+        >>"log.$pgs_n" 2>&1 </dev/null; : >"ended.$pgs_n") 5>&- 6>&- &
     wait_until "server $pgs_n answers" pgs_answers "$pgs_n" && test ! -e "$PGS/ended.$pgs_n" || { tail -n 20 "$PGS/log.$pgs_n"; return 1; }
 }
 pgs_as_in() { # number, command...

@@ -52,14 +52,16 @@ static void keep_pmi (void)
  */
 static void look (void)
 {
-    const char *path = getenv (HOST_ENV_PAGE), *pmi_rank = getenv ("PMI_RANK");
+    const char *path = getenv (HOST_ENV_PAGE), *text = getenv (HOST_ENV_RANK);
 
-    if (!pmi_rank || !*pmi_rank)
+    if (!text)
+        text = getenv ("PMI_RANK");
+    if (!text || !*text)
         return;
     looked = true;
     links = getenv (HOST_ENV_LINKS);
     state = getenv (HOST_ENV_STATE);
-    if (!path || !state || (rank = atoi (pmi_rank)) < 0 || rank >= HOST_RANKS_MAX)
+    if (!path || !state || (rank = atoi (text)) < 0 || rank >= HOST_RANKS_MAX)
         return;
     int fd = open (path, O_RDWR | O_CLOEXEC);
     void *p = mmap (NULL, sizeof (*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -11,8 +11,8 @@
  *   - a write to a file in the state directory fails or blocks, as 'disk' says.
  *
  * host.so also stores the launcher's messages to the broker in the file PMI/RANK, where a twin reads them (twin.h). So
- * each broker has a clock, links and a disk of its own on any host, without privileges. In a process without PMI_RANK,
- * host.so does nothing.
+ * each broker has a clock, links and a disk of its own on any host, without privileges. In a process without PMI_RANK
+ * and CHAOS_RANK, host.so does nothing.
  */
 #ifndef CHAOS_HOST_H
 #define CHAOS_HOST_H
@@ -37,6 +37,7 @@ struct host_page {
 
 /* Environment variables that host.so reads. */
 #define HOST_ENV_PAGE "CHAOS_PAGE"   /* file of the page */
+#define HOST_ENV_RANK "CHAOS_RANK"   /* index in the page; if it is not set, PMI_RANK is used */
 #define HOST_ENV_LINKS "CHAOS_LINKS" /* the folder LINKS; if it is not set, links are unchanged */
 #define HOST_ENV_PMI "CHAOS_PMI"     /* the folder PMI; if it is not set, nothing is stored */
 #define HOST_ENV_STATE "CHAOS_STATE" /* the state directory, without a slash at the end */
