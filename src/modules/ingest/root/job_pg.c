@@ -37,8 +37,10 @@ static const char load_sql[] =
     "SELECT acked, floor, newest, cleared, jobs, bytes, remembered, (SELECT max (acked_s) FROM idtree.acks),"
     " (SELECT min (acked_s) FROM idtree.acks) FROM idtree.ingest" LED_BY_US;
 
-/* A row for each job, in order: whether its id is stored, and the id of the job with its key. */
-static const char find_sql[] = "SELECT EXISTS (SELECT FROM idtree.jobs j WHERE j.id = u.id),"
+/* A row for each job, in order: whether its id is stored, and the id of the job with its key. No EXISTS: for many jobs
+ * the server would answer it by reading the whole table.
+ */
+static const char find_sql[] = "SELECT (SELECT true FROM idtree.jobs j WHERE j.id = u.id),"
                                " (SELECT j.id FROM idtree.jobs j WHERE j.userid = u.userid AND j.key = u.key)"
                                " FROM unnest ($4, $5, $6) WITH ORDINALITY u (id, userid, key, n)" LED_BY_US
                                " ORDER BY u.n";
