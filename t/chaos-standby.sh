@@ -19,8 +19,6 @@
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"
-# shellcheck disable=SC2034 # hosts.sh uses N and SPARES
-N=5 SPARES=1
 duration=1m steps=0 seed=$RANDOM verbose=
 usage() { echo "usage: chaos-standby.sh [-d DURATION | -s STEPS] [-r SEED] [-v]" >&2; exit 2; }
 while getopts d:s:r:v c; do
@@ -35,26 +33,21 @@ done
 case $duration in *h) seconds=$((${duration%h} * 3600)) ;; *m) seconds=$((${duration%m} * 60)) ;; *) seconds=${duration%s} ;; esac
 { [ $# -lt $OPTIND ] && [ "$seconds" -gt 0 ] && [ "$steps" -ge 0 ] && [ "$seed" -ge 0 ]; } 2>/dev/null || usage
 
-export PGS_AUTOVACUUM=on # jobs that are deleted would fill the disk
 PATH=$IDTREE_BUILDDIR/src/broker:$IDTREE_BUILDDIR/src/cmd:$PATH
 unset IDTREE_URI FLUX_URI
 . "$IDTREE_SRCDIR/t/wait.sh"
-. "$IDTREE_SRCDIR/t/hosts.sh"
-. "$IDTREE_SRCDIR/t/pg-servers.sh"
-why=$(hosts_lack)$(pgs_lack)
-grep -q "define HAVE_LIBPQ 1" "$IDTREE_BUILDDIR/config.h" || why='built without libpq'
+. "$IDTREE_SRCDIR/t/standby-hosts.sh"
+why=$(standby_lack)
 [ -z "$why" ] || { echo "chaos-standby: $why" >&2; exit 1; }
 exec 3>&2
 T=$(mktemp -d "${TMPDIR:-/tmp}/idtree-standby.XXXXXX") && chmod 711 "$T" && cd "$T" || exit 1
-trap end_all EXIT
+trap standby_end EXIT
 trap 'exit 130' INT TERM
 exec 2>complaints # bash reports each process that is killed
 
-CANDIDATES='0 1 2' RANKS='1 2 3 4' LAST=3 # LAST is a host without faults of its own
-begun=$(wait_now) step=0 bad=0 lead=0 most=0 failed_starts=0 lost_roles=0
-primary=0 copy=1                          # servers of PostgreSQL
-declare -A faults=() undo=() due=()       # faults of each kind; for each host and "store": how its fault ends, and when
-declare -A root_of=()                     # for each term that a root answered in: its host and process
+begun=$(wait_now) step=0 bad=0 most=0 failed_starts=0 lost_roles=0
+declare -A faults=() undo=() due=() # faults of each kind; for each host and "store": how its fault ends, and when
+declare -A root_of=()               # for each term that a root answered in: its host and process
 RANDOM=$seed
 pick() { picked=$((RANDOM % $1)); } # must not run in a subshell, where RANDOM is another sequence
 tell() { [ -z "$verbose" ] || echo "step $step, $(($(wait_now) - begun)) s: $*"; }
@@ -67,46 +60,18 @@ lease=$((picked == 0 ? 5 : 20))s # short: leases end while the database is away;
 
 # --- hosts -----------------------------------------------------------------------------------------------------
 
-host_of() { echo $(($1 - 1)); } # rank
-pgs_address() { echo "10.77.0.$((14 + $1))"; }
-pgs_in() { pgs_on=$1 && shift && on_host $((4 + pgs_on)) "$@"; }
-write_file() { # host
-    cat >"$T/host$1/idtree.toml" <<END
-rundir = "$T/host$1/run"
-statedir = "$T/host$1/disk"
-broker.modules = "fluid,compressor,job-ingest"
-tbon.topo = "kary:3"
-tbon.timeout = "2s"
-fluid.lease = "$lease"
+more() {
+    cat <<END
 compressor.window = 8
 compressor.compact = 16
 event.replay = 4
 ingest.max-waiting = 80
 ingest.max-jobs = 20000
-log-stderr-level = 5
-
-[root]
-store = "$([ -z "$PGS" ] || pgs_uri)"
-takeover = "1s"
-
-[cluster]
-hosts = "root,node[0-3]"
-root = "node[0-2]:8061"
-certificate = "$T/cert"
-interface = "eth0"
 END
-}
-end_all() {
-    for f in "$T"/root.* "$T"/pid.*; do kill -CONT "$(cat "$f")"; kill -9 "$(cat "$f")"; done 2>/dev/null
-    exec 6>&-
-    pgs_end
-    hosts_end
-    umount "$T/disk" 2>/dev/null
-    rm -rf "$T"
 }
 
 # Run a broker whose wall clock is wrong by what the page says (t/chaos/host.h).
-with_clock() { # host, command...
+on_candidate() { # host, command...
     clock_of=$1
     shift
     export CHAOS_RANK=$clock_of CHAOS_PAGE=$T/clocks CHAOS_STATE=/nowhere
@@ -116,17 +81,7 @@ set_clock() { # host, seconds
     python3 -c 'import sys; sys.stdout.buffer.write ((int (sys.argv[1]) * 10**6).to_bytes (8, sys.byteorder, signed=True))' "$2" |
         dd of="$T/clocks" bs=8 seek="$1" conv=notrunc status=none
 }
-candidate() { # host
-    with_clock "$1" idtree-broker --config "$T/host$1/idtree.toml" --rank=0 -o "rundir=$T/host$1/root" -o statedir= \
-        >>"$T/out.root.$1" 2>>"$T/err.root.$1" </dev/null 6>&- &
-    echo $! >"$T/root.$1"
-}
-start() { # host: start its rank
-    with_clock "$1" idtree-broker --config "$T/host$1/idtree.toml" >>"$T/out.$1" 2>>"$T/err.$1" </dev/null 6>&- &
-    echo $! >"$T/pid.$1"
-}
-root() { cat "$T/root.$1"; }
-root_uri() { echo "local://$T/host$1/root/local-0"; }
+
 # Let packets from a host to some hosts vanish, or no longer.
 route() { # host, "add" or "del", hosts
     for h in $3; do ip -n "$(ns "$1")" route "$2" blackhole "10.77.0.$((10 + h))/32" || return 1; done
@@ -134,7 +89,6 @@ route() { # host, "add" or "del", hosts
 
 # --- the role --------------------------------------------------------------------------------------------------
 
-role() { pgs_sql "$primary" "SELECT $1 FROM idtree.role"; }
 store_answers() { case ${undo[store]-} in store_up | store_continue | store_free) false ;; esac; }
 leads() { # host: ask it for its term, and check that no other root had this term
     local term
@@ -151,10 +105,6 @@ find_leader() { # sets $lead, if a leader is known
     ! store_answers || host=$(role "substr (host, 5)")
     lead=${host:-$lead}
 }
-is_led() { [ "$(role state)" = leads ] && lead=$(role "substr (host, 5)") && leads "$lead"; }
-stand_by() { [ "$(pgs_sql "$primary" "SELECT count (*) FROM pg_stat_activity WHERE application_name = 'idtree role' AND query LIKE 'SELECT term%'")" -ge 2 ]; }
-wait_whole() { wait_until "one candidate leads" is_led && wait_until "two candidates stand by" stand_by; }
-others() { for h in $CANDIDATES; do [ "$h" = "$1" ] || echo "$h"; done; }
 
 # A candidate that has ended is started again. A root may lose its role (76); if it cannot open the stores in the
 # beginning because the database is away, it ends with 1.
@@ -180,7 +130,10 @@ look() {
         status_is "$h" "none, as nothing ended it"
         start "$h"
     done
+    :
 }
+is_whole() { look && is_led && stand_by; } # a root that lost its role may end late
+wait_whole() { wait_until "one candidate leads, and two stand by" is_whole; }
 status_is() { # host, expected status of its rank, which has ended
     local status=0
     wait "$(pid "$1")" || status=$?
@@ -293,12 +246,6 @@ fault_store_lose() { cancel && pgs_kill "$primary" && link $((4 + copy)) up && p
 
 # --- steps -------------------------------------------------------------------------------------------------------
 
-start_all() {
-    for h in $CANDIDATES; do candidate "$h"; done
-    for h in $CANDIDATES $LAST; do start "$h"; done
-    wait_whole && all_serve
-}
-all_serve() { for r in $RANKS; do wait_until "rank $r serves" serves "$r" || return 1; done; }
 end_fault() { # host or "store"
     local what=${undo[$1]}
     unset "undo[$1]" "due[$1]"
@@ -368,14 +315,10 @@ load_end() {
     for name in "${!load[@]}"; do wait "${load[$name]}" || { tail -n 12 "result.$name"; wrong "$name are not as promised"; }; done
 }
 
-make_all() {
-    mkdir disk && mount -t tmpfs -o size=2g,mode=755 none disk && truncate -s 4096 clocks && hosts_make &&
-        TMPDIR=$T/disk pgs_start && write_files && on_host 0 idtree init --store "$(pgs_uri)" --name chaos && start_all && load_start
-}
 goes_on() { if [ "$steps" = 0 ]; then [ "$(wait_now)" -lt $end ]; else [ $step -lt "$steps" ]; fi; }
 
 echo "seed $seed, leases of $lease, $([ "$steps" = 0 ] && echo "$duration" || echo "$steps steps")"
-make_all >made || { cat made complaints >&3; tail -n 5 err.* >&3; echo "chaos-standby: no instance came to be" >&3; exit 1; }
+truncate -s 4096 clocks && standby_make >made && load_start || { cat made complaints >&3; tail -n 5 err.* >&3; echo "chaos-standby: no instance came to be" >&3; exit 1; }
 end=$(($(wait_now) + seconds))
 while goes_on; do one_step; done
 heal
