@@ -100,15 +100,32 @@ test_expect_success 'idtree root status shows the leader, with and without a bro
     idtree root status --store "$store" --json >got && cat got && jq -e ".term == 4 and .host == \"127.0.0.$lead\" and .state == \"leads\" and .standbys == 2 and .name == \"standby\"" got &&
     idtree root release --uri $uri && test_expect_code 76 left $lead && grep "gives the role of rank 0 back: a request" err.$lead && old=$lead && await_term 5 && candidate $old && await_standbys 2
 '
+figures() { idtree metrics --uri $uri >metrics && for f in "$@"; do grep -xF "idtree_root_$f" metrics || { grep idtree_root metrics; return 1; }; done; }
+test_expect_success 'idtree info, idtree metrics and idtree health show the role, its host, the takeovers, and the candidates that stand by' '
+    uri=local://$T/run.$lead/local-0 && await_standbys 2 && await_beat && await_beat && idtree info --uri $uri --json >got && cat got &&
+    jq -e ".root | .term == 5 and .takeovers == 4 and .host == \"127.0.0.$lead\" and .candidates == 3 and .standbys == 2 and .why == \"\"" got &&
+    idtree info --uri $uri >got && grep "^root term  *5$" got && grep "^root standbys  *2$" got &&
+    figures "term 5" "takeovers_total 4" "candidates 3" "standbys 2" "store_failing 0" "host{host=\"127.0.0.$lead\"} 1" &&
+    { idtree health --uri $uri --json >got || :; } && jq -e "[.reasons[].what] | index (\"root\") == null" got &&
+    grep -o "idtree_root_[a-z_]*" "$IDTREE_SRCDIR/etc/monitoring/idtree.rules.yml" | sort -u >used && test -s used && for f in $(cat used); do grep "^$f " metrics || return 1; done
+'
+says() { idtree health --uri $uri >health || :; grep "$1" health; }
+test_expect_success 'idtree health says when no candidate stands by, and idtree metrics count none' '
+    set -- $(others) && kill "$(pid $1)" "$(pid $2)" && left $1 && left $2 &&
+    wait_until "it says so" says "no host can take over: rank 0 is 127.0.0.$lead in term 5, and of the other 2 of cluster.root none stands by" && figures "standbys 0" &&
+    candidate $1 && candidate $2 && await_standbys 2
+'
 test_expect_success 'without root.store there is no role to show or to release' '
-    idtree-broker --standalone sh -c "! idtree root status 2>err && grep root.store err && ! idtree root release 2>err && grep root.store err"
+    idtree-broker --standalone sh -c "! idtree root status 2>err && grep root.store err && ! idtree root release 2>err && grep root.store err && idtree info --json >info && idtree health --json >health" &&
+    jq -e "has (\"root\") | not" info && jq -e ".reasons == []" health
 '
 test_expect_success 'if all candidates are stopped, and the leader continues first, it keeps the role' '
     set -- $(others) && kill -STOP "$(pid $1)" "$(pid $2)" && kill -STOP "$(pid $lead)" &&
     kill -CONT "$(pid $lead)" && await_beat && kill -CONT "$(pid $1)" "$(pid $2)" && await_beat && await_beat && leads $lead 5
 '
 test_expect_success 'a store that stands still makes no takeover, and the leader goes on' '
-    pgs_stop 0 && for n in 1 2 3; do wait_until "$n misses the store" grep "root.store: " err.$n || return 1; done &&
+    uri=local://$T/run.$lead/local-0 && pgs_stop 0 && for n in 1 2 3; do wait_until "$n misses the store" grep "root.store: " err.$n || return 1; done &&
+    says "root.store: " && figures "store_failing 1" &&
     pgs_continue 0 && await_beat && await_beat && await_beat && leads $lead 5 &&
     for n in 1 2 3; do wait_until "$n has the store" grep "root.store: it works again" err.$n || return 1; done
 '

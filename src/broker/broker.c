@@ -548,6 +548,7 @@ static int make_services (struct broker *b, idt_error_t *errp)
         .router = b->router,
         .event = b->events.core,
         .local = b->local,
+        .role = b->conf.role,
     };
     int rc = 0;
 

@@ -12,7 +12,7 @@
 #include "cmd/base/out.h"
 
 #define LABEL_WIDTH 21
-#define DOCUMENTS_MS 1000 /* how long the answer of rank 0 may delay the known values */
+#define ROOT_MS 1000 /* how long an answer of rank 0 may delay the known values */
 
 struct attr_options {
     uint32_t rank; /* must be first: cmd_rank_options stores at offset 0 */
@@ -196,16 +196,23 @@ static const struct {
 };
 #define FACTS (sizeof (facts) / sizeof (facts[0]))
 
-/* Add where documents are stored.  Rank 0 stores them; if an instance has no compressor module, nothing is added. */
-static void add_documents (json_t *all, struct cmd *cmd)
+/* Add where documents are stored, and which host is rank 0.  Rank 0 knows both; if an instance has no compressor
+ * module, or no root.store, nothing is added.
+ */
+static void add_from_root (json_t *all, struct cmd *cmd)
 {
-    idt_future_t *f = idt_rpc (cmd->h, "compressor.stats-get", "{}", 0, 0);
+    idt_future_t *documents = idt_rpc (cmd->h, "compressor.stats-get", "{}", 0, 0);
+    idt_future_t *root = idt_rpc (cmd->h, "root.get", "{}", 0, 0);
     const char *store;
+    json_t *role;
 
-    if (f && idt_future_wait (f, DOCUMENTS_MS) == 0
-        && idt_rpc_get_unpack (f, "{s:{s:s}}", "root", "store", &store) == 0)
+    if (documents && idt_future_wait (documents, ROOT_MS) == 0
+        && idt_rpc_get_unpack (documents, "{s:{s:s}}", "root", "store", &store) == 0)
         json_object_set_new (all, "document store", json_string (store));
-    idt_future_destroy (f);
+    if (root && idt_future_wait (root, ROOT_MS) == 0 && idt_rpc_get_unpack (root, "o", &role) == 0)
+        json_object_set (all, "root", role);
+    idt_future_destroy (documents);
+    idt_future_destroy (root);
 }
 
 /* Send a request, and return the answer, a new reference; NULL: the broker answers with an error. */
@@ -244,7 +251,7 @@ static json_t *collect_new (struct cmd *cmd, uint32_t rank)
     add_member (all, "subtree", cmd, rank, "overlay.health", json_object (), "status");
     if ((fluid = get_new (cmd, rank, "fluid.info", json_object ())))
         json_object_set_new (all, "fluid", fluid);
-    add_documents (all, cmd);
+    add_from_root (all, cmd);
     return all;
 }
 
@@ -252,13 +259,17 @@ static void print_info_text (json_t *all)
 {
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION (6);
     json_t *fluid = json_incref (json_object_get (all, "fluid"));
+    json_t *root = json_incref (json_object_get (all, "root"));
     const char *from, *to;
 
     if (json_unpack (json_object_get (fluid, "lease"), "[ss]", &from, &to) == 0)
         json_object_set_new (fluid, "lease", json_sprintf ("%s to %s ms after the epoch", from, to));
     json_object_del (all, "fluid");
+    json_object_del (all, "root");
     out_print_members (all, "", LABEL_WIDTH, flags);
+    out_print_members (root, "root ", LABEL_WIDTH, flags);
     out_print_members (fluid, "fluid ", LABEL_WIDTH, flags);
+    json_decref (root);
     json_decref (fluid);
 }
 

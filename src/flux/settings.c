@@ -87,6 +87,20 @@ static int read_arguments (struct settings *s, int argc, char **argv, idt_error_
     return 0;
 }
 
+/* Flux's rank 0 cannot move to another host, so its idtree has no role to wait for. */
+static int check_root (const struct settings *s, idt_error_t *errp)
+{
+    static const char *const names[] = { "root.store", "root.store-sync", "root.takeover", "cluster.root" };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (json_object_get (s->given, names[i]))
+            return errsetf (errp, EINVAL,
+                            "%s: a Flux instance keeps the state of rank 0 in statedir, because no other host can "
+                            "become its rank 0: leave %s out",
+                            names[i], names[i]);
+    return 0;
+}
+
 /* --- read ------------------------------------------------------------------------------------------------ */
 
 const char *settings_get (struct settings *s, const char *name)
@@ -125,7 +139,8 @@ struct settings *settings_create (int argc, char **argv, const json_t *config, i
     struct settings *s = calloc (1, sizeof (*s));
 
     if (s && (s->given = json_object ()) && (s->asked = json_object ())) {
-        if (read_config (s, config, errp) == 0 && read_arguments (s, argc, argv, errp) == 0)
+        if (read_config (s, config, errp) == 0 && read_arguments (s, argc, argv, errp) == 0
+            && check_root (s, errp) == 0)
             return s;
     }
     else

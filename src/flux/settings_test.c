@@ -64,6 +64,13 @@ int main (void)
                         "idtree.fluid.lease: must be a text or a whole number")
             && refuses (NULL, "{\"fluid\":[1]}", "idtree.fluid: must be a text or a whole number"),
         "the values in the configuration must be texts or whole numbers");
+    ok (refuses ("root.store=service=idtree", NULL,
+                 "root.store: a Flux instance keeps the state of rank 0 in statedir, because no other "
+                 "host can become its rank 0: leave root.store out")
+            && refuses (NULL, "{\"cluster\":{\"root\":\"n0,n1:8061\"}}",
+                        "cluster.root: a Flux instance keeps the state of rank 0 in statedir, because no other "
+                        "host can become its rank 0: leave cluster.root out"),
+        "in Flux there is no standby for rank 0");
     settings_destroy (NULL);
     return done_testing ();
 }

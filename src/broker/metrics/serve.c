@@ -18,6 +18,7 @@
 #include "broker/base/plan.h"
 #include "broker/metrics/reduction.h"
 #include "broker/metrics/serve.h"
+#include "broker/root/role_pg.h"
 #include "libidtree/json.h"
 #include "libmetrics/metrics.h"
 #include "libmodule/quota.h"
@@ -200,6 +201,23 @@ static void put_events (const struct metrics_service_conf *conf, struct metrics 
     put_sum (m, "event_subscribers", s.subscribers);
 }
 
+/* --- the role of rank 0 ------------------------------------------------------------------------------ */
+
+static void put_role (const struct role_pg *role, struct metrics *m)
+{
+    int64_t standbys = role_pg_standbys (role);
+
+    put_max (m, "root_term", role_pg_role (role)->row.term);
+    put_max (m, "root_takeovers", role_pg_takeovers (role));
+    put_max (m, "root_candidates", role_pg_candidates (role));
+    if (standbys >= 0)
+        put_max (m, "root_standbys", (uint64_t)standbys);
+    put_max (m, "root_store_failing", *role_pg_why (role) != '\0');
+    metrics_put_ms (m, METRICS_MAX, "root_store_silent_seconds", (double)role_pg_silent_ms (role));
+    if (strlen (role_pg_host (role)) <= METRICS_MAX_NAME)
+        metrics_put_rank (m, "root_host", role_pg_host (role), 0);
+}
+
 /* --- the figures of the process --------------------------------------------------------------------- */
 
 /* The resident memory of the process; 0: it cannot be read. */
@@ -246,6 +264,8 @@ static void put_own (const struct metrics_service_conf *conf, struct metrics *m)
     put_router (conf, m);
     put_overlay (conf, m);
     put_events (conf, m);
+    if (conf->role)
+        put_role (conf->role, m);
     if (conf->for_process)
         put_process (m);
 }

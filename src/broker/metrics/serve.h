@@ -48,6 +48,7 @@ struct metrics_service_conf {
     struct router *router;
     struct event *event;
     struct usock *local;
+    const struct role_pg *role; /* of rank 0, if its state is in PostgreSQL; NULL: there is none */
 };
 
 /* Serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with errno set. */

@@ -43,6 +43,7 @@ struct statement {
     char their_hash[ROOT_HASH_SIZE]; /* out: of the leader */
     bool one;                        /* out: a row was changed */
     bool synced;                     /* out: a commit is on a second server */
+    int64_t standbys;                /* out of ROLE_ACT_BEAT: candidates that stand by */
 };
 
 struct role_pg {
@@ -60,6 +61,7 @@ struct role_pg {
     void *ask_arg;
     idt_error_t why; /* the newest failure of the store; "": it answered */
     bool refused;    /* 'why' is final */
+    int64_t standbys;       /* candidates that stand by, as the newest beat counted them; -1: not known yet */
 };
 
 /* --- the statements, in the thread ----------------------------------------------------------------- */
@@ -114,6 +116,7 @@ static int run_change (struct statement *s, const char *sql, const struct pg_par
     if (rc == 0) {
         s->one = pg_int (&rows, 0, 0) == 1;
         s->synced = s->trust || pg_int (&rows, 0, 1) != 0;
+        s->standbys = s->act == ROLE_ACT_BEAT ? pg_int (&rows, 0, 2) : -1;
     }
     pg_rows_free (&rows);
     return rc;
@@ -144,7 +147,7 @@ static int run_beat (struct statement *s, idt_error_t *errp)
     pg_put_text (&p, s->owner);
     return run_change (s,
                        "WITH own AS (UPDATE idtree.role SET beat = beat + 1 WHERE term = $1 AND owner = $2 RETURNING 1)"
-                       " SELECT (SELECT count(*) FROM own), " SYNCED,
+                       " SELECT (SELECT count(*) FROM own), " SYNCED ", " ROLE_PG_STANDBYS,
                        &p, errp);
 }
 
@@ -236,6 +239,8 @@ static void take_result (struct role_pg *p)
     bool led = p->role.state == ROLE_LEAD;
 
     note_why (p, s->act == ROLE_ACT_READ || s->synced ? "" : UNSYNCED);
+    if (s->act == ROLE_ACT_BEAT)
+        p->standbys = s->standbys;
     if (s->act == ROLE_ACT_READ)
         role_read (&p->role, now_us (), &s->row);
     else if (s->act == ROLE_ACT_CLAIM)
@@ -376,6 +381,31 @@ uint64_t role_pg_silent_ms (const struct role_pg *p)
     return (now_us () - p->role.answered_us) / 1000;
 }
 
+const char *role_pg_host (const struct role_pg *p)
+{
+    return p->conf.host;
+}
+
+uint32_t role_pg_candidates (const struct role_pg *p)
+{
+    return p->conf.peers ? p->conf.peers->count + 1 : 1;
+}
+
+uint64_t role_pg_takeovers (const struct role_pg *p)
+{
+    return p->role.row.term > 0 ? p->role.row.term - 1 : 0;
+}
+
+int64_t role_pg_standbys (const struct role_pg *p)
+{
+    return p->standbys;
+}
+
+const char *role_pg_why (const struct role_pg *p)
+{
+    return p->why.text;
+}
+
 static const char *text_of_end (const struct role *r)
 {
     switch (r->ending) {
@@ -414,8 +444,10 @@ json_t *role_pg_report_new (const struct role_pg *p)
 {
     const struct role *r = &p->role;
 
-    return json_pack ("{s:I s:s s:i s:I s:I s:s}", "term", (json_int_t)r->row.term, "host", p->conf.host, "candidate",
-                      (int)p->conf.candidate, "takeover_ms", (json_int_t)p->root.takeover_ms, "answered_ms",
+    return json_pack ("{s:I s:s s:i s:i s:o* s:I s:I s:I s:s}", "term", (json_int_t)r->row.term, "host", p->conf.host,
+                      "candidate", (int)p->conf.candidate, "candidates", (int)role_pg_candidates (p), "standbys",
+                      p->standbys < 0 ? NULL : json_integer (p->standbys), "takeovers",
+                      (json_int_t)role_pg_takeovers (p), "takeover_ms", (json_int_t)p->root.takeover_ms, "answered_ms",
                       (json_int_t)role_pg_silent_ms (p), "why", p->why.text);
 }
 
@@ -473,6 +505,7 @@ struct role_pg *role_pg_create (const struct role_pg_conf *conf, idt_error_t *er
         return errsetf_null (errp, ENOMEM, "out of memory");
     p->conf = *conf;
     p->root = *conf->root;
+    p->standbys = -1;
     if (make (p, errp) == 0)
         return p;
     role_pg_destroy (p);

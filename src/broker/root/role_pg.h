@@ -59,9 +59,31 @@ const char *role_pg_text (const struct role_pg *p, char text[ROLE_PG_TEXT]);
 void role_pg_ask_horizon (struct role_pg *p, role_pg_f ask, void *arg);
 void role_pg_tell_horizon (struct role_pg *p, bool past);
 
-/* A description for requests: {"term", "host", "candidate", "takeover_ms", "answered_ms", "why"}: 'answered_ms'
- * is the time since the newest answer of the store, 'why' its newest failure ("": none). Returns a new reference, or
- * NULL without memory.
+/* The name of this candidate's host. */
+const char *role_pg_host (const struct role_pg *p);
+
+/* Candidates in cluster.root, with this one; 1: no other host can take over. */
+uint32_t role_pg_candidates (const struct role_pg *p);
+
+/* How many of them stand by, as the newest beat counted them; -1: not known. */
+int64_t role_pg_standbys (const struct role_pg *p);
+
+/* How often a process became rank 0 after the first one: by a takeover, a release, or a restart. */
+uint64_t role_pg_takeovers (const struct role_pg *p);
+
+/* The newest failure of the store: it does not answer, or a commit would not be on a second server. "": none. */
+const char *role_pg_why (const struct role_pg *p);
+
+/* A subquery that counts the candidates that stand by: processes that have read the row in the last seconds. (With the
+ * longest root.takeover they read it each 5 s.)
+ */
+#define ROLE_PG_STANDBYS                                                                                             \
+    "(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'idtree role' AND datname = current_database()" \
+    " AND query LIKE 'SELECT term,%' AND query_start > now() - interval '10 s')"
+
+/* A description for requests: {"term", "host", "candidate", "candidates", "standbys", "takeovers", "takeover_ms",
+ * "answered_ms", "why"}: 'answered_ms' is the time since the newest answer of the store; 'standbys' is missing until it
+ * is known; the others are as above. Returns a new reference, or NULL without memory.
  */
 json_t *role_pg_report_new (const struct role_pg *p);
 

@@ -209,6 +209,23 @@ static void health_eval_jobs (struct judgement *j, const json_t *answer)
         health_eval_add (j, GRADE_CRITICAL, "jobs", "jobs are not stored: %s", why);
 }
 
+/* Only rank 0 with root.store answers without an error. 'standbys' is missing until it is known. */
+static void health_eval_root (struct judgement *j, const json_t *answer)
+{
+    const json_t *standbys = json_object_get (answer, "standbys");
+    const char *why = text_of (answer, "why"), *host = text_of (answer, "host");
+    int64_t term = json_integer_value (json_object_get (answer, "term"));
+    int64_t candidates = json_integer_value (json_object_get (answer, "candidates"));
+
+    if (*why)
+        health_eval_add (j, GRADE_DEGRADED, "root", "root.store: %s", why);
+    if (candidates > 1 && json_is_integer (standbys) && json_integer_value (standbys) == 0)
+        health_eval_add (j, GRADE_DEGRADED, "root",
+                         "no host can take over: rank 0 is %s in term %" PRId64 ", and of the other %" PRId64
+                         " of cluster.root none stands by",
+                         host, term, candidates - 1);
+}
+
 const struct question judge_questions[] = {
     { "tree", "overlay.health", 0, health_eval_tree },
     { "broker", "state-machine.get", 0, health_eval_state },
@@ -217,6 +234,7 @@ const struct question judge_questions[] = {
     { "watermark", "fluid.watermark", QUESTION_ROOT, health_eval_watermark },
     { "documents", "compressor.stats-get", QUESTION_ROOT | QUESTION_OPTIONAL, health_eval_documents },
     { "jobs", "ingest.stats", QUESTION_ROOT | QUESTION_OPTIONAL, health_eval_jobs },
+    { "root", "root.get", QUESTION_ROOT | QUESTION_OPTIONAL, health_eval_root },
     { NULL, NULL, 0, NULL },
 };
 
@@ -233,6 +251,8 @@ void health_eval_error (struct judgement *j, const struct question *q, int errnu
 {
     bool ids = q->judge == health_eval_fluid;
 
+    if (errnum == ENOTSUP && q->judge == health_eval_root) /* root.store is not set */
+        return;
     if (errnum == EPERM || (errnum == ENOSYS && (q->flags & QUESTION_OPTIONAL || q->judge == health_eval_watermark)))
         return;
     if (errnum == ENOSYS && ids)

@@ -42,7 +42,7 @@ enum question_flag {
 };
 
 extern const struct question judge_questions[];
-#define HEALTH_EVAL_QUESTIONS_MAX 8 /* the table has fewer; it ends with an entry without a topic */
+#define HEALTH_EVAL_QUESTIONS_MAX 9 /* the table has fewer; it ends with an entry without a topic */
 
 /* Whether the request must be sent to this rank. */
 int health_eval_asks (const struct question *q, uint32_t rank);

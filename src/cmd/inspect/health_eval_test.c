@@ -144,6 +144,8 @@ static void test_errors (void)
             && failed (0, "ingest.stats", ENOSYS, GRADE_GOOD, NULL)
             && failed (0, "fluid.watermark", ENOSYS, GRADE_GOOD, NULL),
         "a missing optional module is good");
+    ok (failed (0, "root.get", ENOTSUP, GRADE_GOOD, NULL) && failed (0, "root.get", ENOSYS, GRADE_GOOD, NULL),
+        "a rank 0 that keeps its state in a folder is good");
     ok (failed (0, "fluid.info", EPERM, GRADE_GOOD, NULL), "a request that was refused gives no reason");
     ok (failed (0, "fluid.info", ETIMEDOUT, GRADE_CRITICAL, "does not answer")
             && failed (0, "compressor.stats-get", ETIMEDOUT, GRADE_DEGRADED, "does not answer")

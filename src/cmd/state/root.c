@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "broker/root/role_pg.h"
 #include "cmd/base/ask.h"
 #include "cmd/base/out.h"
 #include "cmd/state/store.h"
@@ -22,11 +23,7 @@ static void print (const struct cmd *cmd, json_t *all)
 
 /* --- status --------------------------------------------------------------------------------------------- */
 
-/* A process that stands by is a connection that has read the row last. */
-#define STATUS                                                                                                 \
-    "SELECT term, state, host, owner, beat, (SELECT count(*) FROM pg_stat_activity"                            \
-    " WHERE application_name = 'idtree role' AND datname = current_database() AND query LIKE 'SELECT term,%')" \
-    " FROM idtree.role"
+#define STATUS "SELECT term, state, host, owner, beat, " ROLE_PG_STANDBYS " FROM idtree.role"
 
 static json_t *status_of_store_new (struct cmd *cmd, const char *uri)
 {

@@ -115,6 +115,16 @@ const struct metrics_row metrics_catalog[] = {
     LEVEL (METRICS_MAX, "fluid_longest_store_seconds", "seconds", "The longest of these"),
     LEVEL (METRICS_MAX, "fluid_store_slow", NULL, "1: a write of rank 0's horizon takes long, or fails"),
     LEVEL (METRICS_MAX, "fluid_store_failing", NULL, "1: rank 0 cannot store its horizon"),
+    /* the role of rank 0, if its state is in PostgreSQL */
+    STATE ("root_host", "root_host", "host", "The host that is rank 0"),
+    LEVEL (METRICS_MAX, "root_term", NULL, "The term of rank 0: each process that becomes rank 0 begins a new one"),
+    { "root_takeovers", METRICS_MAX, METRICS_COUNTER, "root_takeovers", NULL, NULL, NULL,
+      "How often another process became rank 0: by a takeover, a release, or a restart" },
+    LEVEL (METRICS_MAX, "root_candidates", NULL, "Hosts that can be rank 0 (cluster.root)"),
+    LEVEL (METRICS_MAX, "root_standbys", NULL, "Hosts that wait to become rank 0"),
+    LEVEL (METRICS_MAX, "root_store_failing", NULL,
+           "1: root.store does not answer, or its commits are not on a second server"),
+    LEVEL (METRICS_MAX, "root_store_silent_seconds", "seconds", "Time since the newest answer of root.store"),
     /* flax, sno, uid */
     COUNT ("flake_requests", "flake_requests",
            "Requests for ids of flax, sno and uid, of clients and of child brokers"),

@@ -129,12 +129,26 @@ static void put_look (const struct live_feed *l, json_t **o)
     json_put_new (o, "time", json_string (clock_stamp (stamp)));
 }
 
+/* Which host is rank 0; nothing without root.store. */
+static void put_role (const json_t *role, json_t **o)
+{
+    static const char *const members[] = { "host", "term", "candidates", "standbys", "takeovers", "why" };
+    json_t *root = json_object ();
+
+    for (size_t i = 0; i < sizeof (members) / sizeof (members[0]); i++)
+        if (json_object_get (role, members[i]))
+            json_put_new (&root, members[i], json_incref (json_object_get (role, members[i])));
+    json_put_new (o, "root", root);
+}
+
 static void put_news (const struct live_feed *l, json_t **o)
 {
     const struct tree_news *news = tree_watch_news (l->watch);
 
     json_put_new (o, "error", news->error[0] ? json_string (news->error) : json_null ());
     json_put_new (o, "watermark", news->watermark ? json_incref (news->watermark) : json_null ());
+    if (news->role)
+        put_role (news->role, o);
 }
 
 static char *tree_new (struct live_feed *l, uint32_t rank, unsigned depth)

@@ -17,7 +17,7 @@
 
 #define ROOT 0
 
-enum what { TOPOLOGY, INSTANCE, SURVEY, WATERMARK, INFO, STATS, OVERLAY, HOST };
+enum what { TOPOLOGY, INSTANCE, SURVEY, WATERMARK, ROLE, INFO, STATS, OVERLAY, HOST };
 
 struct watch_question {
     LIST_ENTRY (watch_question) link;
@@ -38,6 +38,7 @@ struct tree_watch {
     bool again;                             /* a poll is due as soon as the running one has ended */
     bool surveyed;                          /* the poll has requested more than the topology */
     bool stale;                             /* the topology may have changed, so the next poll requests it */
+    bool has_role;                          /* false: rank 0 has no role to show (root.store is not set) */
     idt_future_t *log;
     char failed[200]; /* why the running poll failed; empty: no failure */
     struct tree_news news;
@@ -73,6 +74,12 @@ static void take_watermark (struct tree_watch *w, json_t *o)
     w->news.watermark = json_incref (o);
 }
 
+static void take_role (struct tree_watch *w, json_t *o)
+{
+    json_decref (w->news.role);
+    w->news.role = json_incref (o);
+}
+
 static void take (struct tree_watch *w, const struct watch_question *q, json_t *o)
 {
     double now_s = clock_s (CLOCK_MONOTONIC);
@@ -90,6 +97,9 @@ static void take (struct tree_watch *w, const struct watch_question *q, json_t *
         break;
     case WATERMARK:
         take_watermark (w, o);
+        break;
+    case ROLE:
+        take_role (w, o);
         break;
     case INFO:
         ranks_take_info (w->ranks, q->rank, o, now_s);
@@ -118,6 +128,10 @@ static void take_failure (struct tree_watch *w, const struct watch_question *q)
                                      : "the broker's answer is malformed");
     else if (q->what == WATERMARK)
         take_watermark (w, NULL);
+    else if (q->what == ROLE) {
+        w->has_role = errnum == ETIMEDOUT || errnum == EAGAIN || errnum == EHOSTUNREACH;
+        take_role (w, NULL);
+    }
 }
 
 static void question_destroy (struct watch_question *q)
@@ -156,7 +170,7 @@ static void ask (struct tree_watch *w, enum what what, const char *topic, uint32
     }
     *q = (struct watch_question){ .watch = w, .what = what, .rank = rank };
     LIST_INSERT_HEAD (&w->questions, q, link);
-    q->f = idt_rpc (w->h, topic, request, what < INFO ? IDT_NODEID_ANY : rank, 0);
+    q->f = idt_rpc (w->h, topic, request, what >= INFO || what == ROLE ? rank : IDT_NODEID_ANY, 0);
     if (q->f && idt_future_then (q->f, TREE_WATCH_ANSWER_MS, answer_cb, q) == 0)
         return;
     fail (w, strerror (errno));
@@ -180,6 +194,8 @@ static void ask_all (struct tree_watch *w)
 
     ask (w, SURVEY, "metrics.get", ROOT, "{\"rank\":0,\"states\":true,\"timeout_ms\":1500}");
     ask (w, WATERMARK, "fluid.watermark", ROOT, "{}");
+    if (w->has_role)
+        ask (w, ROLE, "root.get", ROOT, NULL);
     for (size_t i = 0; i < n; i++)
         ask_rank (w, picked[i]);
 }
@@ -199,6 +215,7 @@ static void look (struct tree_watch *w)
     w->surveyed = ranks_size (w->ranks) > 0;
     if (w->stale) {
         w->stale = false;
+        w->has_role = true;
         ask (w, TOPOLOGY, "overlay.topology", ROOT, "{\"rank\":0}");
         ask (w, INSTANCE, "attr.get", ROOT, "{\"name\":\"instance.name\"}");
     }
@@ -348,6 +365,7 @@ void tree_watch_destroy (struct tree_watch *w)
     idt_watcher_destroy (w->second);
     idt_watcher_destroy (w->soon);
     json_decref (w->news.watermark);
+    json_decref (w->news.role);
     free (w->news.instance);
     free (w);
 }

@@ -43,6 +43,7 @@ struct tree_news {
     char error[200];   /* why the last poll failed; "": it did not fail */
     char *instance;    /* the instance's name; NULL: it has no name, or the name is not known */
     json_t *watermark; /* NULL: not known */
+    json_t *role;      /* the answer to root.get (broker/root/role_pg.h); NULL: root.store is not set, or not known */
 };
 const struct tree_news *tree_watch_news (const struct tree_watch *w);
 

@@ -63,7 +63,7 @@ export class Model {
 
     rates(event, now) {
         this.tree = { ...this.tree, ids_per_s: event.ids_per_s, requests_per_s: event.requests_per_s,
-                      watermark: event.watermark };
+                      watermark: event.watermark, root: event.root };
         for (const told of event.ranks) {
             const r = this.ranks.get(told.rank);
             if (r)

@@ -204,6 +204,8 @@ function drawFigures() {
     el('requests').textContent = short(tree.requests_per_s);
     el('ranks').textContent = `${tree.size}: ${statuses.join(', ')}`;
     el('watermark').textContent = watermark(tree.watermark);
+    el('role').hidden = !tree.root;
+    el('role-text').textContent = tree.root ? role(tree.root) : '';
     document.title = `idtree ${name}`.trim() + `: ${statuses.join(', ')}`;
 }
 
@@ -217,6 +219,13 @@ function watermark(mark) {
     const behind = mark.behind_ms === undefined ? '' : `, ${duration(mark.behind_ms)} behind`;
     const still = mark.still_ms > 10000 ? `, still for ${duration(mark.still_ms)}` : '';
     return `${mark.id}${behind}${still}`;
+}
+
+// Which host is rank 0, where several hosts can be (root.store).
+function role(root) {
+    const standbys = root.standbys === undefined ? '' : `, ${root.standbys} stand by`;
+    const takeovers = root.takeovers > 0 ? `, ${root.takeovers} takeovers` : '';
+    return `${root.host}, term ${root.term}${standbys}${takeovers}${root.why ? `; ${root.why}` : ''}`;
 }
 
 const count = (digits) => BigInt(digits).toLocaleString('en');
