@@ -92,7 +92,7 @@ wait_whole() { wait_until "one candidate leads" is_led && wait_until "two candid
 # The disk of the servers is small, so that it can be filled.
 standby_make() {
     mkdir disk && mount -t tmpfs -o size=2g,mode=755 none disk && hosts_make && TMPDIR=$T/disk pgs_start && write_files &&
-        on_host 0 idtree init --store "$(pgs_uri)" --name standby && start_all
+        on_host 0 idtree init --store "$(pgs_uri)" --name standby --epoch 2020-01-01T00:00:00Z && start_all
 }
 standby_end() {
     for f in "$T"/root.* "$T"/pid.*; do kill -CONT "$(cat "$f")"; kill -9 "$(cat "$f")"; done 2>/dev/null
