@@ -59,9 +59,9 @@ struct role_pg {
     bool horizon_past;
     role_pg_f ask;
     void *ask_arg;
-    idt_error_t why; /* the newest failure of the store; "": it answered */
-    bool refused;    /* 'why' is final */
-    int64_t standbys;       /* candidates that stand by, as the newest beat counted them; -1: not known yet */
+    idt_error_t why;  /* the newest failure of the store; "": it answered */
+    bool refused;     /* 'why' is final */
+    int64_t standbys; /* candidates that stand by, as the newest beat counted them; -1: not known yet */
 };
 
 /* --- the statements, in the thread ----------------------------------------------------------------- */
