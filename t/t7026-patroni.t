@@ -16,7 +16,7 @@ for command in patroni patronictl etcd etcdctl; do
     command -v $command >/dev/null || missing="$command is not installed"
 done
 # Debian 13 has patroni without a client for etcd.
-/usr/bin/python3 -c 'import etcd' 2>/dev/null || missing='Patroni has no client for etcd'
+test -d /usr/lib/python3/dist-packages/etcd || missing='Patroni has no client for etcd'
 id postgres >/dev/null 2>&1 || missing='there is no user postgres'
 test -z "$missing" || { skip_all="$missing"; test_done; }
 

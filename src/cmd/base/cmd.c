@@ -486,7 +486,7 @@ static const struct section {
     { "start and state", " start startctl init state shutdown " },
     { "look", " info status overlay health top ping trace metrics dmesg " },
     { "change", " attr module event logger reload " },
-    { "hosts", " broker keygen " },
+    { "hosts", " broker keygen root " },
     { "jobs and documents", " job doc " },
     { "more", NULL },
 };
