@@ -112,6 +112,19 @@ def damaged():
     check(c.c.ask("ingest.stats", {})["consumers"] == 0, "and is none any more")
 
 
+def unshown():
+    """A job that no consumer was shown cannot be acknowledged."""
+    Client().refuse(errno.EINVAL, "ingest.ack", {"id": 2**62}, text="id: is above what any consumer was shown")
+
+
+def replaced():
+    """A rank 0 that was replaced, and does not know it, tells a consumer nothing: it knows a lower visible id."""
+    with Client() as c:
+        m = c.answer(c.request("ingest.watch", {}, flags=STREAMING))
+        check(m.aux1 == errno.EAGAIN and "another rank 0" in m.text(), "the watch is refused:", m.aux1, m.text())
+        c.refuse(errno.EAGAIN, "ingest.ack", {"id": 2**62}, text="another rank 0 has taken over")
+
+
 def unusable():
     """Without a usable store, each request fails and names the reason."""
     c = Client()

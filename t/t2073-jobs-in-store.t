@@ -41,5 +41,14 @@ test_expect_success 'jobs wait while no copy confirms, and are stored when one d
     in_store ". $IDTREE_SRCDIR/t/wait.sh; PGS=$PGS; . $IDTREE_SRCDIR/t/pg-servers.sh; PGS=$PGS; pgs_stop 1
         idtree job submit --key three -- true >id & pgs_continue 1 && wait \$!" && test "$(row)" = "3|3"
 '
+fence="UPDATE idtree.fence SET term = term + 1 WHERE store = 'jobs'"
+test_expect_success 'a rank 0 that was replaced, and does not know it, does not take a consumer' '
+    in_store ". $IDTREE_SRCDIR/t/wait.sh; . $IDTREE_SRCDIR/t/pg-servers.sh; PGS=$PGS
+        idtree job watch -n 1 && python3 $IDTREE_SRCDIR/t/ingest_client.py unshown &&
+        pgs_sql 0 \"$fence\" && python3 $IDTREE_SRCDIR/t/ingest_client.py replaced"
+'
+test_expect_success 'the next rank 0 takes it' '
+    in_store "idtree job watch -n 1" >out && cut -f1 out >found && test_cmp id found
+'
 pgs_end
 test_done

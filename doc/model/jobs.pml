@@ -13,10 +13,12 @@
  * Checked: ORDER  no job is stored below one that the consumer has seen
  *          ONCE   a job whose submitter was told that it is not stored is not stored, then and later: it is sent again
  *                 with another id
+ *          TOLD   (world WATCH) the visible id that the consumer is told never goes back
  *
  * Rules. The switch NO_ and a name takes a rule away:
  *  J_FENCE  a write is done only in the newest term
  *  J_READ   a read for the consumer finds nothing in an older term
+ *  J_FIRST  the first answer of a watch waits for a read of this watch that is done in the newest term
  *  J_LINE   the line of a new life begins at the newest stored job, read after the fence was set
  *  J_SHOW   while a group is under way, jobs up to the line that rises meanwhile are not shown
  *  J_LATE   a job at or below the line is not stored
@@ -28,6 +30,7 @@
 #endif
 #define ROOTS 2
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
+#define MIN(a, b) ((a) < (b) -> (a) : (b))
 
 byte fence;                     /* the store: the newest term, 1 or 2 */
 bool stored[IDS + 1];
@@ -41,6 +44,11 @@ byte at = 1;                    /* the rank 0 of the consumer */
 byte seen;                      /* the highest id that it got */
 byte answer[ROOTS + 1];         /* what the consumer will get; 0: nothing is on its way */
 
+#ifdef WATCH
+byte told;                      /* the visible id that it was told */
+bool first = true;              /* its watch waits for the first answer */
+#endif
+
 #ifdef NO_J_FENCE
 #define WRITES true
 #else
@@ -50,6 +58,11 @@ byte answer[ROOTS + 1];         /* what the consumer will get; 0: nothing is on 
 #define READS true
 #else
 #define READS (fence == me)
+#endif
+#ifdef NO_J_FIRST
+#define WAITS false
+#else
+#define WAITS first
 #endif
 #ifdef NO_J_DENY
 #define DENIES true
@@ -155,6 +168,14 @@ proctype root (byte me)
     /* A read for the consumer, and its answer. */
     :: atomic { at == me && answer[me] == 0 && READS -> next_job (); answer[me] = y; y = 0 }
     :: atomic { at == me && answer[me] > 0 -> seen = answer[me]; answer[me] = 0 }
+#ifdef WATCH
+    :: atomic { at == me && first && READS -> first = false }
+    /* Each answer tells the visible id, which this rank 0 knows without a read. */
+    :: atomic { at == me && !WAITS && MIN (shown, known) != told ->
+        assert (MIN (shown, known) >= told);            /* TOLD */
+        told = MIN (shown, known)
+        }
+#endif
     od
 }
 
@@ -177,7 +198,11 @@ proctype others ()
         fi;
         x = 0
         }
+#ifdef WATCH
+    :: atomic { answer[at] = 0; at = 3 - at; first = true }
+#else
     :: atomic { answer[at] = 0; at = 3 - at }
+#endif
     od
 }
 

@@ -170,8 +170,11 @@ large standby DISJOINT -DCOPIES -DNO_COPY_FIRST
 large standby DISJOINT -DFAILS=0 -DTERMS=3 -DTAKES=3 -DNO_BEGIN_ANEW
 small jobs  HOLDS      -DIDS=3
 large jobs  HOLDS      -DIDS=4
+all   jobs  HOLDS      -DIDS=2 -DWATCH
+large jobs  HOLDS      -DIDS=3 -DWATCH
 all   jobs  ONCE       -DIDS=3 -DNO_J_FENCE
 all   jobs  ORDER      -DIDS=3 -DNO_J_READ
+all   jobs  TOLD       -DIDS=2 -DWATCH -DNO_J_FIRST
 all   jobs  ORDER      -DIDS=3 -DNO_J_LINE
 all   jobs  ORDER      -DIDS=3 -DNO_J_SHOW
 all   jobs  ORDER      -DIDS=3 -DNO_J_LATE

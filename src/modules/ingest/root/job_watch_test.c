@@ -73,6 +73,21 @@ static void test_window (void)
     job_watch_destroy (w);
 }
 
+static void test_ask (void)
+{
+    struct job_watch *w = job_watch_create ();
+    struct turn t;
+
+    tap_must (w != NULL);
+    struct watcher *c = job_watch_add (w, 10, 0, NULL);
+    tap_must (c != NULL);
+    job_watch_ask (c);
+    ok (next (w, 5, &t) && t.c == c && t.after == 10, "a consumer that asks for a read gets a turn without jobs");
+    send (w, c, 5, 0, 0, 1);
+    ok (watcher_stats (c).after == 10 && !next (w, 10, &t), "it gets one such turn, and has the same jobs after it");
+    job_watch_destroy (w);
+}
+
 static void test_limits (void)
 {
     struct job_watch *w = job_watch_create ();
@@ -177,6 +192,7 @@ static void test_each (void)
 int main (void)
 {
     test_window ();
+    test_ask ();
     test_limits ();
     test_bytes ();
     test_many ();

@@ -3,8 +3,9 @@
 
 /* notify.c - rank 0: requests of consumers and other clients, and the answers to them
  *
- * The first answer to a consumer has the consumer's number and no jobs. Jobspecs are copied into answers as text. They
- * need no check here, because the rank where a job was submitted has checked that its jobspec is JSON.
+ * The first answer to a consumer has the consumer's number and no jobs. In a shared store it waits for a read, too: a
+ * rank 0 that was replaced, and does not know it, knows an older visible id (J_FIRST). Jobspecs are copied into answers
+ * as text. They need no check here, because the rank where a job was submitted has checked that its jobspec is JSON.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,17 +21,20 @@
 #define LIST_MAX 1000
 #define LIST_DEFAULT 100
 #define LIST_BYTES (1u << 20)
+#define NOT_SHOWN "id: is above what any consumer was shown"
 #define STOPPING "job-ingest of rank 0 is stopping"
 
 struct consumer {
     const idt_msg_t *msg;
     bool specs;
+    bool waits; /* for the first answer */
 };
 
-/* A client's read that waits: ingest.get (with read.one) or ingest.list. */
+/* A client's read that waits: ingest.get (with read.one), ingest.list, or an ingest.ack that is refused after it. */
 struct notify_ask {
     const idt_msg_t *msg;
     struct job_store_read read;
+    bool refuses;
 };
 
 /* --- reading requests ----------------------------------------------------------------------------------------- */
@@ -213,7 +217,11 @@ static int add_consumer (struct job_root *root, const idt_msg_t *msg, const json
     c->msg = idt_msg_ref (msg);
     c->specs = specs;
     root->nconsumers++;
-    send_jobs (root, w, (struct jobwire_reader){ 0 });
+    c->waits = root->service->options.place.store != NULL;
+    if (c->waits)
+        job_watch_ask (w);
+    else
+        send_jobs (root, w, (struct jobwire_reader){ 0 });
     return 0;
 }
 
@@ -228,7 +236,7 @@ void job_root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
  */
 static void end_watch (struct job_root *root, struct watcher *w, const struct job_store_read *read)
 {
-    const struct consumer *c = watcher_owner (w);
+    struct consumer *c = watcher_owner (w);
     struct jobwire_reader jobs = found (read);
 
     if (read->errnum) {
@@ -236,9 +244,51 @@ static void end_watch (struct job_root *root, struct watcher *w, const struct jo
         consumer_destroy (root, w);
         return;
     }
+    if (c->waits)
+        send_jobs (root, w, (struct jobwire_reader){ 0 });
+    c->waits = false;
     if (jobs.count > 0)
         send_jobs (root, w, jobs);
     job_watch_sent (root->watch, w, read->upto, &jobs);
+}
+
+/* --- reads of clients -------------------------------------------------------------------------------------------- */
+
+static void ask_destroy (struct job_root *root, struct notify_ask *a)
+{
+    quota_give (&root->reads_quota, idt_msg_cred (a->msg));
+    idt_msg_unref (a->msg);
+    free (a);
+}
+
+/* The key by which users take turns. All requests of a user have the same key, on all its connections. The owner and
+ * brokers share one key.
+ */
+static uint64_t user_key (const idt_msg_t *msg)
+{
+    struct idt_cred user = idt_msg_cred (msg);
+
+    return user.rolemask & (IDT_ROLE_OWNER | IDT_ROLE_BROKER) ? UINT64_MAX : user.userid;
+}
+
+static int add_ask (struct job_root *root, const idt_msg_t *msg, const struct job_store_read *read, bool refuses,
+                    idt_error_t *errp)
+{
+    struct notify_ask *a;
+
+    if (check_store (root, errp) < 0)
+        return -1;
+    if (quota_take (&root->reads_quota, idt_msg_cred (msg), errp) < 0)
+        return -1;
+    if (!(a = calloc (1, sizeof (*a))) || drr_queue_put (root->asks, user_key (msg), a, 1) < 0) {
+        free (a);
+        quota_give (&root->reads_quota, idt_msg_cred (msg));
+        return errsetf (errp, ENOMEM, "out of memory");
+    }
+    a->msg = idt_msg_ref (msg);
+    a->read = *read;
+    a->refuses = refuses;
+    return 0;
 }
 
 /* --- acknowledgements -------------------------------------------------------------------------------------------- */
@@ -263,6 +313,18 @@ static int confirm (struct job_root *root, const idt_msg_t *msg, const json_t *n
     return 0;
 }
 
+/* Refuse the acknowledgement of a job that no consumer was shown. In a shared store another rank 0 may have shown it.
+ * So a read must find first that this one was not replaced.
+ */
+static int refuse_ack (struct job_root *root, const idt_msg_t *msg, uint64_t id, idt_error_t *errp)
+{
+    struct job_store_read read = { .one = true, .upto = id, .max_jobs = 1, .max_bytes = 1 };
+
+    if (!root->service->options.place.store)
+        return errsetf (errp, EINVAL, NOT_SHOWN);
+    return add_ask (root, msg, &read, true, errp);
+}
+
 static int take_ack (struct job_root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
 {
     const json_t *number = json_object_get (o, "watch");
@@ -274,7 +336,7 @@ static int take_ack (struct job_root *root, const idt_msg_t *msg, const json_t *
     if (id == 0)
         return errsetf (errp, EINVAL, "id: is missing");
     if (id > shown (root))
-        return errsetf (errp, EINVAL, "id: is above what any consumer was shown");
+        return refuse_ack (root, msg, id, errp);
     if (number && confirm (root, msg, number, id, errp) < 0)
         return -1;
     if (keep || id <= root->counts.acked) {
@@ -313,42 +375,7 @@ void notify_acked (struct job_root *root, int errnum, const char *text)
     answer_acks (root, &root->acking, errnum, text);
 }
 
-/* --- reads of clients -------------------------------------------------------------------------------------------- */
-
-static void ask_destroy (struct job_root *root, struct notify_ask *a)
-{
-    quota_give (&root->reads_quota, idt_msg_cred (a->msg));
-    idt_msg_unref (a->msg);
-    free (a);
-}
-
-/* The key by which users take turns. All requests of a user have the same key, on all its connections. The owner and
- * brokers share one key.
- */
-static uint64_t user_key (const idt_msg_t *msg)
-{
-    struct idt_cred user = idt_msg_cred (msg);
-
-    return user.rolemask & (IDT_ROLE_OWNER | IDT_ROLE_BROKER) ? UINT64_MAX : user.userid;
-}
-
-static int add_ask (struct job_root *root, const idt_msg_t *msg, const struct job_store_read *read, idt_error_t *errp)
-{
-    struct notify_ask *a;
-
-    if (check_store (root, errp) < 0)
-        return -1;
-    if (quota_take (&root->reads_quota, idt_msg_cred (msg), errp) < 0)
-        return -1;
-    if (!(a = calloc (1, sizeof (*a))) || drr_queue_put (root->asks, user_key (msg), a, 1) < 0) {
-        free (a);
-        quota_give (&root->reads_quota, idt_msg_cred (msg));
-        return errsetf (errp, ENOMEM, "out of memory");
-    }
-    a->msg = idt_msg_ref (msg);
-    a->read = *read;
-    return 0;
-}
+/* --- looking at jobs --------------------------------------------------------------------------------------------- */
 
 static int take_get (struct job_root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
 {
@@ -358,7 +385,7 @@ static int take_get (struct job_root *root, const idt_msg_t *msg, const json_t *
         return -1;
     if (read.upto == 0)
         return errsetf (errp, EINVAL, "id: is missing");
-    return add_ask (root, msg, &read, errp);
+    return add_ask (root, msg, &read, false, errp);
 }
 
 void job_root_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -372,7 +399,7 @@ static int take_list (struct job_root *root, const idt_msg_t *msg, const json_t 
 
     if (get_id (o, "after", &read.after, errp) < 0 || get_number (o, "count", LIST_MAX, &read.max_jobs, errp) < 0)
         return -1;
-    return add_ask (root, msg, &read, errp);
+    return add_ask (root, msg, &read, false, errp);
 }
 
 void job_root_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -435,6 +462,8 @@ static void end_ask (struct job_root *root, struct notify_ask *a, const struct j
 {
     if (read->errnum)
         module_respond_error (root->service->h, a->msg, read->errnum, read->error.text);
+    else if (a->refuses)
+        module_respond_error (root->service->h, a->msg, EINVAL, NOT_SHOWN);
     else if (read->one)
         answer_get (root, a, read);
     else

@@ -128,6 +128,7 @@ struct watcher {
     uint32_t window;
     void *owner;
     bool reading;
+    bool asks;      /* a read is wanted, even if it can find no job */
     uint32_t asked; /* jobs requested by the read that is under way */
     struct sent *sent;
     size_t room, first, nsent; /* sent[first] to sent[nsent - 1] are not confirmed */
@@ -192,6 +193,11 @@ void job_watch_remove (struct job_watch *w, struct watcher *c)
     w->count--;
     free (c->sent);
     free (c);
+}
+
+void job_watch_ask (struct watcher *c)
+{
+    c->asks = true;
 }
 
 void *watcher_owner (const struct watcher *c)
@@ -280,7 +286,7 @@ static uint32_t jobs_left (const struct watcher *c)
 
 static bool is_ready (struct watcher *c, uint64_t shown)
 {
-    if (c->reading || c->after >= shown || jobs_left (c) == 0 || bytes_left (c) == 0)
+    if (c->reading || (c->after >= shown && !c->asks) || jobs_left (c) == 0 || bytes_left (c) == 0)
         return false;
     c->asked = (uint32_t)min_u64 (jobs_left (c), JOB_WATCH_ANSWER_JOBS);
     return make_room (c, c->asked) == 0;
@@ -299,6 +305,7 @@ struct watcher *job_watch_next (struct job_watch *w, uint64_t shown, uint64_t *a
     TAILQ_REMOVE (&w->turns, c, turn);
     TAILQ_INSERT_TAIL (&w->turns, c, turn);
     c->reading = true;
+    c->asks = false;
     *after = c->after;
     *max_jobs = c->asked;
     *max_bytes = (size_t)min_u64 (bytes_left (c), JOB_WATCH_ANSWER_BYTES);

@@ -128,6 +128,9 @@ void job_watch_each (struct job_watch *w, job_watch_each_f f, void *arg);
 /* The consumer with that number, or NULL. */
 struct watcher *job_watch_find (struct job_watch *w, uint64_t number);
 
+/* Let the next read be made for the consumer even if no job is visible that it was not sent. */
+void job_watch_ask (struct watcher *c);
+
 /* The next consumer that can be sent jobs up to 'shown', and the read to do for it. Consumers take turns. A consumer is
  * not returned again until job_watch_sent () is called for it. Returns NULL if no consumer can be sent jobs.
  */
