@@ -101,6 +101,9 @@ struct move {
     struct statefile *s;
     struct pg *pg;
     char path[PATH_MAX]; /* of the store that is being copied */
+    struct horizon_store *horizon;
+    sqlite3 *open[2]; /* stores that stay locked until all is moved */
+    int nopen;
 };
 
 /* --- the folder ------------------------------------------------------------------------------------------ */
@@ -147,7 +150,7 @@ static bool has_table (const struct move *m, sqlite3 *db, const char *name)
     return ask (m, db, sql) > 0;
 }
 
-/* Open a store of the folder and lock it until the program ends. Returns NULL if the instance has no such store. */
+/* Open a store of the folder and lock it until unlock (). Returns NULL if the instance has no such store. */
 static sqlite3 *open_store (struct move *m, const char *name)
 {
     sqlite3 *db;
@@ -163,7 +166,18 @@ static sqlite3 *open_store (struct move *m, const char *name)
     if (has_table (m, db, "copied"))
         cmd_die (m->cmd, "%s: is a copy of idtree state backup that no broker has opened yet: start rank 0 once",
                  m->path);
+    m->open[m->nopen++] = db;
     return db;
+}
+
+static void unlock (struct move *m)
+{
+    idt_error_t error;
+
+    while (m->nopen > 0)
+        sqlite3_close (m->open[--m->nopen]);
+    if (m->horizon)
+        horizon_store_close (m->horizon, NULL, &error);
 }
 
 /* --- rows ------------------------------------------------------------------------------------------------- */
@@ -265,8 +279,8 @@ static void copy_jobs (struct move *m)
 
 /* --- the horizon ------------------------------------------------------------------------------------------ */
 
-/* Lock and read the horizon. The store stays open until the program ends. Returns false if no id was made. */
-static bool read_horizon (const struct move *m, struct horizon_store_content *content)
+/* Lock and read the horizon. Returns false if no id was made. */
+static bool read_horizon (struct move *m, struct horizon_store_content *content)
 {
     const struct module_place place = { .dir = m->dir };
     char holder[DATABASE_HOLDER_MAX];
@@ -275,7 +289,7 @@ static bool read_horizon (const struct move *m, struct horizon_store_content *co
     if (!state_find_store (m->s, STATE_HORIZON_STORE))
         return false;
     database_holder (holder, "idtree init --from");
-    if (!horizon_store_open (&place, holder, content, &error))
+    if (!(m->horizon = horizon_store_open (&place, holder, content, &error)))
         cmd_die (m->cmd, "%s", error.text);
     return !content->is_new;
 }
@@ -367,5 +381,6 @@ void move_state (const struct cmd *cmd, const char *uri, const char *dir, struct
     }
     if (pgstate_set_filled (m.pg, &error) < 0)
         cmd_die (cmd, "%s: run the command again", error.text);
+    unlock (&m);
     pg_close (m.pg);
 }
