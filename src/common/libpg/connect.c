@@ -102,14 +102,14 @@ static int weight (int errnum)
 struct hosts {
     const struct libpq *pq;
     PQconninfoOption *options;
-    int n;                                                              /* 1: the connection string is used as it is */
-    char *host[PG_HOSTS_MAX], *addr[PG_HOSTS_MAX], *port[PG_HOSTS_MAX]; /* NULL: as in the connection string */
+    int n; /* 1: the connection string is used as it is */
+    const char *host[PG_HOSTS_MAX], *addr[PG_HOSTS_MAX], *port[PG_HOSTS_MAX]; /* NULL: as in the connection string */
 };
 
 /* Split a list at its commas. An empty item becomes 'otherwise'. Returns how many items it has; PG_HOSTS_MAX + 1 if
  * there are more, or one is empty and 'otherwise' is NULL.
  */
-static int split (char *list, char *otherwise, char *item[PG_HOSTS_MAX])
+static int split (char *list, const char *otherwise, const char *item[PG_HOSTS_MAX])
 {
     int n = 0;
 
@@ -137,7 +137,6 @@ static PQconninfoOption *read_options (const struct libpq *pq, const char *conni
 
 static void hosts_init (struct hosts *h, const struct libpq *pq, const char *conninfo)
 {
-    static char port[] = "5432"; /* libpq's own, which no option changes */
     int nhosts = 0, naddrs = 0, nports = 0;
 
     *h = (struct hosts){ .pq = pq, .options = read_options (pq, conninfo) };
@@ -149,7 +148,7 @@ static void hosts_init (struct hosts *h, const struct libpq *pq, const char *con
         else if (strcmp (o->keyword, "hostaddr") == 0)
             naddrs = split (o->val, NULL, h->addr);
         else if (strcmp (o->keyword, "port") == 0)
-            nports = split (o->val, port, h->port);
+            nports = split (o->val, "5432", h->port); /* libpq's own default, which no option changes */
     }
     h->n = naddrs ? naddrs : nhosts;
     if (h->n < 2 || h->n > PG_HOSTS_MAX || (naddrs && nhosts && nhosts != h->n) || (nports > 1 && nports != h->n))
