@@ -21,8 +21,9 @@ pgs_address() { echo "$PGS"; } # number
 pgs_in() { shift && "$@"; }    # number, command...
 pgs_port() { echo $((5400 + $1)); }
 
-# Print why no servers can be started; print nothing if they can.
+# Print why idtree cannot use servers, or none can be started; print nothing if all is there.
 pgs_lack() {
+    grep -q "define HAVE_LIBPQ 1" "$IDTREE_BUILDDIR/config.h" || { echo 'built without libpq'; return; }
     test -x "$pgs_bin/initdb" || { echo 'no server of PostgreSQL is installed'; return; }
     test "$(id -u)" -ne 0 || id nobody >/dev/null 2>&1 || echo 'PostgreSQL refuses to run as root, and there is no nobody'
 }

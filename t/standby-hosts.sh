@@ -22,7 +22,6 @@ PGS_AUTOVACUUM=on                         # jobs that are deleted would fill the
 standby_lack() {
     hosts_lack
     pgs_lack
-    grep -q "define HAVE_LIBPQ 1" "$IDTREE_BUILDDIR/config.h" || echo 'built without libpq'
 }
 host_of() { echo $(($1 - 1)); } # rank
 pgs_address() { echo "10.77.0.$((14 + $1))"; }

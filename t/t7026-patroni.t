@@ -11,7 +11,6 @@ test_description='an instance survives the loss of the host of rank 0 and of the
 
 PATH=$IDTREE_BUILDDIR/src/broker/.libs:$IDTREE_BUILDDIR/src/broker:$PATH
 missing=$(hosts_lack)$(pgs_lack)
-grep -q "define HAVE_LIBPQ 1" "$IDTREE_BUILDDIR/config.h" || missing='built without libpq'
 for command in patroni patronictl etcd etcdctl; do
     command -v $command >/dev/null || missing="$command is not installed"
 done
