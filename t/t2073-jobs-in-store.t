@@ -9,7 +9,6 @@ test_description='with root.store jobs are in PostgreSQL, over restarts of rank 
 . "$IDTREE_SRCDIR/t/pg-servers.sh"
 
 lack=$(pgs_lack)
-grep -q '^#define HAVE_LIBPQ' "$IDTREE_BUILDDIR/config.h" || lack='idtree is built without libpq'
 test -z "$lack" || {
     skip_all=$lack
     test_done
