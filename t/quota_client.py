@@ -24,6 +24,14 @@ def send(clients, n, topic, payload, flags=0, **who):
     return [(c, c.request(topic, payload, flags=flags, **who)) for c in (clients[i % len(clients)] for i in range(n))]
 
 
+def send_all_held(*args, **more):
+    """As send (). All requests have been read when it returns, so a later request of any connection is behind them."""
+    asked = send(*args, **more)
+    for c in {c for c, _ in asked}:
+        check(c.fence() == [], "none is answered yet")
+    return asked
+
+
 def answers(asked):
     return [c.answer(tag) for c, tag in asked]
 
@@ -64,7 +72,7 @@ def surveys():
     """A guest may have 4 reductions in flight. In this test they wait for rank 1, which is stopped."""
     clients = [Client() for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "1"])
-    asked = send(clients, 4, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
+    asked = send_all_held(clients, 4, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
     for c in clients[:2]:
         with Client() as again:
             refused(again, errno.EAGAIN, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
@@ -79,7 +87,7 @@ def traces():
     """A guest may have 4 traced requests in flight from rank 1. In this test they wait for rank 0, which is stopped."""
     clients = [Client(1) for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "0"])
-    asked = send(clients, 4, "fluid.trace", {"count": 1}, **ONE)
+    asked = send_all_held(clients, 4, "fluid.trace", {"count": 1}, **ONE)
     with Client(1) as again:
         refused(again, errno.EAGAIN, "fluid.trace", {"count": 1}, **ONE)
     asked += send([Client(1)], 1, "fluid.trace", {"count": 1}, **OTHER)
@@ -93,7 +101,7 @@ def held_at_rank_1(topic, payload, most, text):
     """Of the 64 requests that may wait at rank 1, a guest may have 'most' over all connections. Rank 0 is stopped."""
     clients = [Client(1) for _ in range(4)]
     subprocess.check_call(["idtree", "startctl", "stop", "0"])
-    asked = send(clients, most, topic, payload, **ONE)
+    asked = send_all_held(clients, most, topic, payload, **ONE)
     for _ in range(2):
         with Client(1) as again:
             again.refuse(errno.EAGAIN, topic, payload, text=text, **ONE)
@@ -128,7 +136,7 @@ def reads():
     submitted = late.request(SUBMIT, {"jobspec": JOBSPEC})
     busy = lambda: c.ask("ingest.stats", {})["jobs"] == 1 and c.ask("job-ingest.stats-get", {})["relay"]["under_way"] > 0
     await_that(busy, "the store is busy")
-    tags = [c.request("ingest.get", {"id": job}, **ONE) for _ in range(16)]
+    tags = [tag for _, tag in send_all_held([c], 16, "ingest.get", {"id": job}, **ONE)]
     with Client() as again:
         refused(again, errno.EAGAIN, "ingest.get", {"id": job}, **ONE)
     own = c.request("ingest.get", {"id": job})
@@ -142,7 +150,7 @@ def reads():
 def submissions():
     """A guest may have an eighth of ingest.max-waiting, which is 64. In this test all requests wait for ids."""
     clients = [Client() for _ in range(4)]
-    asked = send(clients, 8, SUBMIT, {"jobspec": JOBSPEC}, **ONE)
+    asked = send_all_held(clients, 8, SUBMIT, {"jobspec": JOBSPEC}, **ONE)
     waiting = lambda: Client().ask("job-ingest.stats-get", {})["entry"]["jobs"]
     await_that(lambda: waiting() == 8, "8 wait")
     for _ in range(2):

@@ -13,7 +13,7 @@ init_state "$STATE" || exit 1
 cat >lanes.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 field() { idtree id show --json - | sed "s/.*\"$1\": *\([0-9]*\).*/\1/"; }
-wait_served 0 -g && wait_served 1 -g &&
+wait_active 0 && wait_active 1 &&
 for r in 0 1; do idtree id new -r $r -n 12000 >lanes.$r || exit 1; done &&
 for r in 0 1; do
     sort -c -n lanes.$r && test "$(uniq lanes.$r | wc -l)" = 12000 && field generator <lanes.$r | sort -un >generators.$r &&
@@ -32,11 +32,11 @@ test_expect_success 'with one lane the generator number is the rank, and no outp
 '
 cat >other.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
-for r in 0 1 2 3 4 5; do wait_served $r -g && idtree id new -r $r -n 3000 >other.$r || exit 1; done
+for r in 0 1 2 3 4 5; do wait_active $r && idtree id new -r $r -n 3000 >other.$r || exit 1; done
 END
 test_expect_success 'an instance with another size and number of lanes on the same statedir repeats no id' '
     idtree start -s 6 -o statedir="$STATE" sh other.sh &&
-    idtree start -s 3 -o fluid.lanes=2 -o statedir="$STATE" sh -c ". $IDTREE_SRCDIR/t/wait.sh; wait_served 2 -g &&
+    idtree start -s 3 -o fluid.lanes=2 -o statedir="$STATE" sh -c ". $IDTREE_SRCDIR/t/wait.sh; wait_active 2 &&
         idtree id new -r 2 -n 20000 >more" &&
     cat lanes.? other.? more >all && test "$(sort -u all | wc -l)" = "$(wc -l <all)" && test "$(wc -l <all)" = 62000
 '

@@ -17,7 +17,7 @@ last_of() { tail -c 8 "$1" | od -An -tu8 | tr -d " "; }
 first_of() { head -c 8 "$1" | od -An -tu8 | tr -d " "; }
 
 test_expect_success 'a rank that has a generator has a page, and only the instance owner has access' '
-    wait_served 0 -g && wait_served 1 -g && wait_served 2 &&
+    wait_active 0 && wait_active 1 && wait_served 2 &&
     test "$(stat -c %a:%F "$RUN/page-0")" = 600:socket && test -S "$RUN/page-1" && test ! -e "$RUN/page-2"
 '
 if command -v pkg-config >/dev/null; then test_set_prereq PKGCONFIG; fi
@@ -62,7 +62,7 @@ test_expect_success 'processes that are killed while they make ids leave no dupl
 '
 load() { "$LOAD" make load.1 2000000 16 & pids=$!; "$LOAD" ask load.2 600000 16 & pids="$pids $!"; wait_until "ids are made" test -s load.1; }
 test_expect_success 'fluid is reloaded several times while processes make ids' '
-    load && for i in 1 2 3 4; do idtree module remove fluid && idtree module load fluid && wait_served 0 -g || return 1; done &&
+    load && for i in 1 2 3 4; do idtree module remove fluid && idtree module load fluid && wait_active 0 || return 1; done &&
     for p in $pids; do wait "$p" || return 1; done && "$LOAD" check load.* make.* rest
 '
 grows() { test "$(stat -c %s "$1")" -gt "$2"; }
@@ -74,7 +74,7 @@ test_expect_success 'processes use the page of a stopped broker until the lease 
 test_expect_success 'processes continue to make ids after their broker was killed and run again' '
     at1 "$LOAD" make kill.1 2000000 8 & load=$!; at1 "$LOAD" ask kill.2 20000 8 & asker=$!;
     wait_until "ids are made" test -s kill.1 && idtree startctl kill 1 && idtree startctl run 1 &&
-    wait $asker && wait_served 1 -g && kill -9 $load; wait $load; (at1 "$LOAD" make kill.3 1000 8) && "$LOAD" check kill.* stop.* make.* load.*
+    wait $asker && wait_active 1 && kill -9 $load; wait $load; (at1 "$LOAD" make kill.3 1000 8) && "$LOAD" check kill.* stop.* make.* load.*
 '
 test_expect_success 'a call to a broker that has no free descriptor is answered when the broker has one' '
     pid=$(idtree startctl status | awk "\$1 == 1 { print \$2 }") && had=$(prlimit --pid "$pid" --nofile --noheadings -o SOFT) &&
@@ -87,7 +87,7 @@ test_expect_success 'a request that is sent before a call gets lower ids than th
 # Leases last an hour: a broker that waited for the end of one would never answer.
 cat >spoil.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
-wait_served 0 -g && "$LOAD" make spoilt.1 1000 1 && "$IDTREE_BUILDDIR/t/pagevandal" $1 || exit 1
+wait_active 0 && "$LOAD" make spoilt.1 1000 1 && "$IDTREE_BUILDDIR/t/pagevandal" $1 || exit 1
 idtree id new -n 200 --to=dec >asked.spoilt && "$LOAD" ask spoilt.2 500 7 || exit 1
 idtree dmesg | grep "holds an invalid word" && "$LOAD" check spoilt.1 spoilt.2 && sort -n -c asked.spoilt
 END
@@ -100,7 +100,7 @@ test_expect_success 'rank 0 continues immediately after a process has corrupted 
 # A broker that waited for the written times would wait for as long as a process writes them.
 cat >chase.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
-wait_served 0 -g || exit 1
+wait_active 0 || exit 1
 "$IDTREE_BUILDDIR/t/pagevandal" chase & vandal=$!
 idtree id new -n 200 --to=dec >asked.chase && idtree id new -n 200 --to=dec >>asked.chase && wait $vandal && sort -n -c asked.chase
 rc=$?
@@ -113,7 +113,7 @@ test_expect_success 'a broker detects that a process writes times a second ahead
 test_expect_success 'a broker closes a page with invalid content, opens no other page, and makes ids above those of the page' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
     wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"holds an invalid word\"" &&
-    wait_served 1 -g && test_expect_code 1 env IDTREE_URI="${IDTREE_URI%0}1" "$IDTREE_BUILDDIR/t/pagevandal" 2>err && grep "not supported" err &&
+    wait_active 1 && test_expect_code 1 env IDTREE_URI="${IDTREE_URI%0}1" "$IDTREE_BUILDDIR/t/pagevandal" 2>err && grep "not supported" err &&
     idtree id new -r 1 -n 1000 --to=dec >asked && test "$(head -n 1 asked)" -gt "$(last_of nonsense.1)"
 '
 test_expect_success 'with fluid.attach=off a broker has no page' '

@@ -123,7 +123,7 @@ test_expect_success 'each start logs the values that are needed to make a lost s
 # Ranks of one host share the folder; on other hosts each rank would have its own.
 cat >remember.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
-for r in 0 1 2; do wait_served $r -g || exit 1; done
+for r in 0 1 2; do wait_active $r || exit 1; done
 wait_until "ranks 1 and 2 remember" holds "test -e first/memory-1 && test -e first/memory-2" &&
 for r in 0 1 2; do idtree id new --uri "${IDTREE_URI%0}$r" -n 100 --to dec || exit 1; done >ids
 END

@@ -60,6 +60,10 @@ wait_served() { # rank, option of idtree id new...
 }
 wait_make_id() { idtree id new "$@" >/dev/null; }
 
+# Wait until rank $1 makes ids with its own generator. Before, it serves too: it forwards requests.
+wait_active() { wait_until "rank $1 uses its generator" wait_is_active "$1"; }
+wait_is_active() { idtree overlay status --json | grep -q "\"rank\":$1,[^{}]*\"fluid\":\"active\""; }
+
 # Wait until rank $1 is attached to rank $2.
 wait_attached() { wait_until "rank $1 is attached to rank $2" wait_is_child "$1" "$2"; }
 wait_is_child() { idtree module stats --json -r "$1" overlay | grep -q "\"parent-rank\": *$2[,}]"; }
