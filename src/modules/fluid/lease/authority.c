@@ -40,10 +40,13 @@ struct horizon {
     uint64_t slow_us;  /* when the store under way counts as slow; NEVER: no store is under way, or it counts already */
 };
 
-/* The wall clock minus the epoch, and when it was read. */
+/* The wall clock minus the epoch, and when it was read; the same of another wall clock, that was read once. */
 struct wall {
     int64_t us;
     uint64_t read_us;
+    bool has_limit;
+    int64_t limit_us;
+    uint64_t limit_read_us;
     uint64_t missed_us; /* missed by the clock and not yet confirmed by the wall clock */
 };
 
@@ -134,12 +137,22 @@ static int64_t wall_us (const struct authority *a, uint64_t now_us)
     return a->wall.us + (int64_t)(now_us - a->wall.read_us);
 }
 
+/* The wall clock that may pay back clock debt. If this host's clock is ahead, it must not pay back what earlier roots
+ * owe, or else takeovers by such a host would carry the instance ahead without limit.
+ */
+static int64_t paying_us (const struct authority *a, uint64_t now_us)
+{
+    int64_t us = wall_us (a, now_us), limit_us = a->wall.limit_us + (int64_t)(now_us - a->wall.limit_read_us);
+
+    return a->wall.has_limit && limit_us < us ? limit_us : us;
+}
+
 /* The clock debt that a crash of rank 0 leaves after this horizon is stored. */
 static uint64_t owed_ms (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     uint64_t ms = now_ms (a, now_us);
 
-    return clock_debt_stored (&a->ahead, ms, horizon_ms, (int64_t)ms - wall_us (a, now_us) / 1000);
+    return clock_debt_stored (&a->ahead, ms, horizon_ms, (int64_t)ms - paying_us (a, now_us) / 1000);
 }
 
 static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
@@ -543,6 +556,9 @@ static int begin (struct authority *a, uint64_t now_us, const struct authority_s
 
     if (grants_init (&a->grants, a->config.lease_ms, a->config.max_generators) < 0)
         return -1;
+    a->wall.has_limit = start->limit_us != 0;
+    a->wall.limit_us = start->limit_us - a->config.epoch_ms * 1000;
+    a->wall.limit_read_us = now_us;
     a->grants.floor_ms = start->stored->horizon_ms; /* rule START_AT_HORIZON */
     a->goes_on = go_on (a, now_us, start);
     if (!a->goes_on)

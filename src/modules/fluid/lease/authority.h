@@ -67,7 +67,8 @@ struct authority_config {
 
 /* The initial state. */
 struct authority_start {
-    int64_t wall_us;                   /* the wall clock, in Unix microseconds; it may be behind the later ones */
+    int64_t wall_us;  /* the wall clock, in Unix microseconds; it may be behind the later ones */
+    int64_t limit_us; /* another wall clock: clock debt is paid back by the one that is behind; 0: there is none */
     const struct lease_record *stored; /* the record on the disk; all 0: a new instance */
     const void *past;                  /* from authority_leave () on the same broker */
     size_t past_size;                  /* 0: no handover */

@@ -355,6 +355,54 @@ static void test_takeover (void)
     authority_destroy (w.a);
 }
 
+/* A root that takes over, lives for a minute, and is lost right after it has stored a horizon. Its host's wall clock is
+ * off by 'off_s', the database's is right. Returns the horizon minus the right time, in seconds.
+ */
+static int64_t live (struct lease_record *record, uint64_t at_us, int64_t off_s)
+{
+    struct authority_config shared = config;
+    int64_t right_us = WALL + (int64_t)(at_us - T0), own_us = right_us + off_s * (int64_t)SECOND;
+    struct authority_start start = { .wall_us = own_us < right_us ? own_us : right_us,
+                                     .limit_us = right_us,
+                                     .stored = record };
+    struct world w = { .stores = 0 };
+
+    shared.reach_max_ms = LEASE_USE_MS (shared.lease_ms);
+    w.a = authority_create (&shared, &ops, &w, at_us, &start);
+    for (int s = 0; s <= 60; s++, at_us += SECOND, own_us += (int64_t)SECOND, right_us += (int64_t)SECOND) {
+        int stores = w.stores;
+
+        authority_wall (w.a, at_us, own_us);
+        if (w.stores > stores || s == 0)
+            authority_stored (w.a, at_us, w.record.horizon_ms);
+    }
+    *record = w.record;
+    authority_destroy (w.a);
+    return (int64_t)record->horizon_ms / 1000 - (right_us / (int64_t)SECOND - config.epoch_ms / 1000);
+}
+
+static void test_takeovers (void)
+{
+    static const struct {
+        int64_t off_s[2]; /* of two hosts that take turns */
+        const char *what;
+    } cases[] = { { { 0, 0 }, "with right clocks" },
+                  { { 3600, 0 }, "one of which is an hour ahead" },
+                  { { -3600, 0 }, "one of which is an hour behind" },
+                  { { 3600, -3600 }, "one an hour ahead, the other one an hour behind" },
+                  { { -100000, -100000 }, "both before the epoch" } };
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        struct lease_record record = { .horizon_ms = 10000, .peak_ms = 10000 };
+        int64_t ahead_s = 0, most_s = 8 * 60 + 610 / 8 + 10;
+
+        for (uint64_t n = 0; n < 10; n++)
+            ahead_s = live (&record, T0 + n * 61 * SECOND, cases[i].off_s[n % 2]);
+        ok (ahead_s <= most_s, "ten takeovers in ten minutes by two hosts %s: %lld s ahead, not above %lld",
+            cases[i].what, (long long)ahead_s, (long long)most_s);
+    }
+}
+
 static void test_close (void)
 {
     struct want back = { .rank = 5, .incarnation = CHILD, .number = 2, .end_ms = 12000 };
@@ -463,6 +511,7 @@ int main (void)
     test_large ();
     test_peak ();
     test_takeover ();
+    test_takeovers ();
     test_close ();
     test_next ();
     test_debt ();

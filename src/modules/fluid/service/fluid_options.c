@@ -124,6 +124,14 @@ int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp)
     return get_epoch (h, o, errp);
 }
 
+int64_t fluid_options_wall_us (const struct horizon_store_content *content, int64_t own_us)
+{
+    return content->has_clock && content->clock_us < 0 ? own_us + content->clock_us : own_us;
+}
+
+/* A rank 0 in a place with a clock is one of several candidates. If it refused because of its clock, it would claim the
+ * role again and again. So it begins at the stored horizon.
+ */
 static int check_wall (const struct fluid_options *o, const struct horizon_store_content *content, int64_t wall_ms,
                        int64_t epoch_ms, idt_error_t *errp)
 {
@@ -133,7 +141,7 @@ static int check_wall (const struct fluid_options *o, const struct horizon_store
     if (o->max_jump_ms == 0)
         return 0;
     errno = content->is_new ? EINVAL : ERANGE; /* ERANGE: the clock is wrong and may be set later */
-    if (wall_ms < epoch_ms)
+    if (wall_ms < epoch_ms && (content->is_new || !content->has_clock))
         return errprintf (errp, "the clock says %s, the epoch is %s: set the clock, or start with fluid.max-jump=0",
                           format_date (wall_ms, wall), format_date (epoch_ms, other));
     if (!content->is_new && wall_ms > newest_ms && (uint64_t)(wall_ms - newest_ms) > o->max_jump_ms)

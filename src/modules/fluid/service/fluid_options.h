@@ -45,10 +45,17 @@ struct fluid_options {
  */
 int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp);
 
+/* The wall clock with which rank 0 starts. 'own_us' is that of its host. A rank 0 that takes over, and whose host's
+ * clock is ahead, must not carry the whole instance ahead. So it starts with the clock of the place if that is behind
+ * its own.
+ */
+int64_t fluid_options_wall_us (const struct horizon_store_content *content, int64_t own_us);
+
 /* Determine the epoch at rank 0. It is the epoch of 'content'. For a new instance it is fluid.epoch or, if that is not
  * set, now. Returns 0 with '*epoch_ms' set, or -1 with errno set and a sentence in 'errp':
  *   EINVAL  fluid.epoch differs from the stored epoch, or the wall clock is before the epoch of a new instance
- *   ERANGE  the wall clock is before the stored epoch, or further ahead of the stored horizon than fluid.max-jump
+ *   ERANGE  the wall clock is before the stored epoch, and the place has no clock; or the wall clock is further ahead
+ *           of the stored horizon than fluid.max-jump
  */
 int fluid_options_epoch (const struct fluid_options *o, const struct horizon_store_content *content, int64_t wall_ms,
                          int64_t *epoch_ms, idt_error_t *errp);

@@ -12,8 +12,8 @@
 #include "modules/fluid/service/horizon_store.h"
 
 struct horizon_backend {
-    /* Open the place, so that no other rank 0 can write, and then read it. 'anew': create a file that existed once and
-     * is missing. Returns NULL like horizon_store_open ().
+    /* Open the place, so that no other rank 0 can write, and then read it. 'anew': create a file or row that existed
+     * once and is missing. Returns NULL like horizon_store_open ().
      */
     void *(*open) (const struct module_place *place, const char *holder, bool anew,
                    struct horizon_store_content *content, idt_error_t *errp);

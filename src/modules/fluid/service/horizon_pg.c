@@ -18,6 +18,7 @@
 #include <idtree/fluid.h>
 
 #include "libpg/fenced.h"
+#include "libstate/statefile.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/fluid/service/horizon_backend.h"
@@ -27,8 +28,8 @@
 /* The clock of the server, and the row. */
 #define READ                                                                                              \
     "SELECT (extract (epoch FROM clock_timestamp ()) * 1000000)::bigint, h.one, h.horizon_ms, h.peak_ms," \
-    " h.watermark_ms, h.settle_ms, h.ahead_ms, h.epoch_ms"                                                \
-    " FROM (SELECT 1) AS always LEFT JOIN idtree.horizon AS h ON true WHERE " FENCED_HOLDS
+    " h.watermark_ms, h.settle_ms, h.ahead_ms, h.epoch_ms, i.lost_horizon"                                \
+    " FROM idtree.instance AS i LEFT JOIN idtree.horizon AS h ON true WHERE " FENCED_HOLDS
 
 #define WRITE                                                                                           \
     ", written AS (INSERT INTO idtree.horizon (horizon_ms, peak_ms, watermark_ms, settle_ms, ahead_ms," \
@@ -45,11 +46,19 @@ struct horizon_pg {
 
 /* --- open and read ------------------------------------------------------------------------------------ */
 
-static int get_row (struct horizon_pg *b, const struct pg_rows *rows, struct horizon_store_content *content,
+static int lost_horizon (struct horizon_pg *b, idt_error_t *errp)
+{
+    return errsetf (errp, STATE_REFUSED,
+                    "PostgreSQL %s: the table idtree.horizon is empty, but the instance has made ids (idtree init "
+                    "--uuid): start once with --recover-horizon=DATE-or-ID, above all ids made",
+                    fenced_server (b->fenced));
+}
+
+static int get_row (struct horizon_pg *b, const struct pg_rows *rows, bool anew, struct horizon_store_content *content,
                     idt_error_t *errp)
 {
     if ((content->is_new = pg_is_null (rows, 0, 1)))
-        return 0;
+        return anew || pg_int (rows, 0, 8) == 0 ? 0 : lost_horizon (b, errp);
     content->record = (struct lease_record){ .horizon_ms = (uint64_t)pg_int (rows, 0, 2),
                                              .peak_ms = (uint64_t)pg_int (rows, 0, 3),
                                              .watermark_ms = (uint64_t)pg_int (rows, 0, 4),
@@ -62,7 +71,7 @@ static int get_row (struct horizon_pg *b, const struct pg_rows *rows, struct hor
                     fenced_server (b->fenced), (long long)content->record.horizon_ms);
 }
 
-static int read_row (struct horizon_pg *b, struct horizon_store_content *content, idt_error_t *errp)
+static int read_row (struct horizon_pg *b, bool anew, struct horizon_store_content *content, idt_error_t *errp)
 {
     int64_t before_us = (int64_t)clock_us (CLOCK_REALTIME);
     struct pg_params p;
@@ -72,7 +81,7 @@ static int read_row (struct horizon_pg *b, struct horizon_store_content *content
     fenced_params (b->fenced, &p);
     if (fenced_read (b->fenced, READ, &p, &rows, errp) < 0)
         return -1;
-    int rc = rows.count == 1 ? get_row (b, &rows, content, errp)
+    int rc = rows.count == 1 ? get_row (b, &rows, anew, content, errp)
                              : errsetf (errp, ESTALE, "PostgreSQL %s: another root leads", fenced_server (b->fenced));
     if (rc == 0)
         content->clock_us = pg_int (&rows, 0, 0) - (before_us + (int64_t)clock_us (CLOCK_REALTIME)) / 2;
@@ -102,7 +111,7 @@ static void *open_pg (const struct module_place *place, const char *holder, bool
 
     if (!b)
         return errsetf_null (errp, ENOMEM, "PostgreSQL: out of memory");
-    if ((b->fenced = fenced_open (&config, errp)) && read_row (b, content, errp) == 0)
+    if ((b->fenced = fenced_open (&config, errp)) && read_row (b, anew, content, errp) == 0)
         return b;
     close_pg (b);
     return NULL;

@@ -180,6 +180,26 @@ static void test_copies (void)
         "a horizon above the end of time is refused: %s", err.text);
 }
 
+/* idtree init --store --uuid makes the tables of an instance that has made ids. */
+static void test_lost (void)
+{
+    const struct module_place place = { .store = pg_server_conninfo (server), .uuid = UUID, .term = 6 };
+    struct lease_record r = record (1000);
+    struct horizon_store_content content;
+    idt_error_t err;
+
+    pg_server_sql (server, "DELETE FROM idtree.horizon");
+    pg_server_sql (server, "UPDATE idtree.instance SET lost_horizon = true");
+    ok (!open_term (6, &content, &err) && errno == STATE_REFUSED && strstr (err.text, "--recover-horizon"),
+        "an instance that has made ids does not start without its horizon: %s", err.text);
+    struct horizon_store *st = horizon_store_open_anew (&place, "a test", &content, &err);
+    ok (st && content.is_new && horizon_store_init (st, EPOCH, &r, &err) == 0, "with --recover-horizon it starts");
+    horizon_store_close (st, NULL, &err);
+    st = open_term (6, &content, &err);
+    ok (st && content.record.horizon_ms == 1000, "then it starts with the horizon that was stored");
+    horizon_store_close (st, NULL, &err);
+}
+
 int main (void)
 {
     const char *lacks = pg_server_lacks ();
@@ -193,6 +213,7 @@ int main (void)
     test_takeover ();
     test_unsure ();
     test_copies ();
+    test_lost ();
     pg_server_destroy (server);
     return done_testing ();
 }

@@ -39,12 +39,13 @@ struct horizon_store_content {
  * In PostgreSQL:
  *   ESTALE   another root leads
  *   EBADMSG  the values are invalid
+ *   STATE_REFUSED  the instance has made ids, and its row is missing; or as fenced_open ()
  *   others   as fenced_open ()
  */
 struct horizon_store *horizon_store_open (const struct module_place *place, const char *holder,
                                           struct horizon_store_content *content, idt_error_t *errp);
 
-/* Like horizon_store_open (), but creates a file that existed once and is missing. */
+/* Like horizon_store_open (), but creates a file or row that existed once and is missing. */
 struct horizon_store *horizon_store_open_anew (const struct module_place *place, const char *holder,
                                                struct horizon_store_content *content, idt_error_t *errp);
 

@@ -188,32 +188,35 @@ static struct horizon_store *open_store (struct service *sv, struct horizon_stor
 
     snprintf (who, sizeof (who), "broker %.8s", o->node.incarnation);
     database_holder (holder, who);
-    if (!o->recover || o->place.store)
+    if (!o->recover)
         return horizon_store_open (&o->place, holder, content, errp);
-    if (!(st = horizon_store_open_anew (&o->place, holder, content, errp)) && errno == EBADMSG)
+    if (!(st = horizon_store_open_anew (&o->place, holder, content, errp)) && errno == EBADMSG && !o->place.store)
         st = recover_store (sv, holder, content, errp);
     return st;
 }
 
-/* The wall clock with which rank 0 starts. A rank 0 that takes over, and whose host's clock is ahead, must not carry
- * the whole instance ahead. So it starts with the clock of the store if that is behind its own.
- */
 static int64_t start_wall_us (const struct horizon_store_content *content)
 {
-    int64_t wall_us = (int64_t)clock_us (CLOCK_REALTIME);
-
-    return content->has_clock && content->clock_us < 0 ? wall_us + content->clock_us : wall_us;
+    return fluid_options_wall_us (content, (int64_t)clock_us (CLOCK_REALTIME));
 }
 
-static void log_clocks (struct service *sv, const struct horizon_store_content *content)
+/* Log a wrong clock. A clock before the epoch is one of a place with a clock (fluid_options_epoch ()), or is allowed by
+ * fluid.max-jump.
+ */
+static void log_clocks (struct service *sv, const struct horizon_store_content *content, int64_t epoch_ms)
 {
-    int64_t us = content->clock_us;
+    int64_t us = content->clock_us, wall_ms = start_wall_us (content) / 1000;
+    char wall[DATE_SIZE], epoch[DATE_SIZE];
 
     if (content->has_clock && (us > CLOCKS_DIFFER_US || us < -CLOCKS_DIFFER_US))
         idt_log (
             sv->h, LOG_WARNING,
             "the wall clock of this host is %.3f s %s that of the database in root.store: set the one that is wrong",
             (double)(us < 0 ? -us : us) / 1e6, us < 0 ? "ahead of" : "behind");
+    if (content->has_clock && wall_ms < epoch_ms)
+        idt_log (sv->h, LOG_WARNING,
+                 "the clock says %s, the epoch is %s: set the clock; ids begin at the stored horizon",
+                 format_date (wall_ms, wall), format_date (epoch_ms, epoch));
 }
 
 /* Open the store, and fill it if it is new. '*record' and '*epoch_ms' are what rank 0 starts with. */
@@ -222,12 +225,12 @@ static int load_store (struct service *sv, struct horizon_store_content *content
 {
     if (!(sv->store = open_store (sv, content, errp)))
         return -1;
-    log_clocks (sv, content);
     int64_t wall_ms = start_wall_us (content) / 1000;
     if (fluid_options_epoch (&sv->options, content, wall_ms, epoch_ms, errp) < 0
         || fluid_options_record (&sv->options, content, wall_ms, *epoch_ms, record, errp) < 0
         || (content->is_new && horizon_store_init (sv->store, *epoch_ms, record, errp) < 0))
         return -1;
+    log_clocks (sv, content, *epoch_ms);
     return 0;
 }
 
@@ -263,6 +266,8 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
         return -1;
     uint64_t now_us = service_look (sv, &start.off_us, &start.sure_us);
     start.wall_us = start_wall_us (&content);
+    if (content.has_clock)
+        start.limit_us = (int64_t)clock_us (CLOCK_REALTIME) + content.clock_us;
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start the authority: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
