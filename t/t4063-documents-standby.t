@@ -49,6 +49,22 @@ make_ids() { # document, count
 }
 same_ids() { while read -r id uuid; do at id show --json "$id" | grep -q "\"uuid\":\"$uuid\"" || { echo "$id is not $uuid"; return 1; }; done <ids; }
 
+# Ask rank 0 what only a session of a document that it does not know would ask.
+cat >refusals.py <<'END'
+import errno, sys
+sys.path.insert(0, sys.argv[1] + "/t")
+from flux_client import Client
+unknown = {"document": "d", "uuid": "99999999-2222-4333-8444-555555555555"}
+error, text = {"leads": (errno.ESTALE, "is a different one now"), "replaced": (errno.EAGAIN, "another root leads")}[sys.argv[2]]
+c = Client()
+c.refuse(error, "compressor.fetch", dict(unknown, **{"from": 1}), text=text)
+c.refuse(error, "compressor.state", dict(unknown, seq=1, offset=0), text=text)
+END
+refuses_as() { FLUX_URI=local://$T/run.$old/local-0 python3 refusals.py "$IDTREE_SRCDIR" "$1"; }
+reload() { for verb in remove load; do idtree module $verb --uri local://$T/run.$old/local-0 compressor || return 1; done; }
+has_uuid() { idtree doc list --json --uri local://$T/run.$old/local-0 | grep -F "$1"; }
+documents() { pgs_sql 0 "UPDATE idtree.documents SET uuid = '$1' WHERE name = 'd'"; } # UUID of the document
+
 test_expect_success 'rank 0 keeps documents in PostgreSQL' '
     idtree init --store "$store" --name documents && broker 1 0 && await 1 && broker 9 1 &&
     until_ok doc new kept && until_ok doc new before && until_ok doc new gone && until_ok doc open d && make_ids d 5 &&
@@ -70,9 +86,17 @@ test_expect_success 'takeovers while ids are made lose and change none that was 
     done && wc -l ids
 '
 test_expect_success 'a rank 0 that was stopped and replaced stores nothing when it continues' '
-    broker $new 0 && kill -STOP "$(pid $old)" && await $new && make_ids d 3 && until_ok doc new later && kill -CONT "$(pid $old)" &&
+    broker $new 0 && kill -STOP "$(pid $old)" && await $new && swap=$old && make_ids d 3 && until_ok doc new later && kill -CONT "$(pid $old)" &&
     test_expect_code 76 wait "$(pid $old)" && make_ids d 3 && same_ids && at doc list | grep "^later" &&
     test "$(pgs_sql 0 "SELECT term FROM idtree.role")" = "$(pgs_sql 0 "SELECT term FROM idtree.fence WHERE store = '\''documents'\''")"
+'
+test_expect_success 'a rank 0 that was replaced, and does not know it, refuses no request for good, and ends no session of a document that it does not know' '
+    old=$new && refuses_as leads && uuid=$(pgs_sql 0 "SELECT uuid FROM idtree.documents WHERE name = '\''d'\''") && kill -STOP "$(pid 9)" &&
+    documents 11111111-2222-4333-8444-555555555555 && reload &&
+    wait_until "rank 0 has another document of this name" has_uuid 11111111-2222 && documents "$uuid" &&
+    pgs_sql 0 "UPDATE idtree.fence SET term = term + 1 WHERE store = '\''documents'\''" && refuses_as replaced &&
+    { at doc ids -u -n 2 d >more & } && kill -CONT "$(pid 9)" && { wait $! || :; } &&
+    broker $swap 0 && kill -9 "$(pid $old)" && await $swap && new=$swap && make_ids d 3 && same_ids
 '
 test_expect_success 'while the database is away documents can be read; afterwards ids become final again' '
     pgs_stop 0 && at doc list | grep "^kept" && at doc export d >form && test -s form && at doc ids --now d >now && pgs_continue 0 && make_ids d 2 && same_ids

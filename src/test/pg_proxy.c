@@ -6,6 +6,7 @@
  * The first packet of a client begins the session. Each later packet is a statement, because libpq sends the messages
  * of a statement together. The server sends the first byte of a short answer after the statement is done.
  */
+#define _GNU_SOURCE
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -23,6 +24,7 @@
 #define SOCKET_NAME ".s.PGSQL.5432"
 #define CONNS_MAX 16
 #define PACKET_MAX 65536
+#define FAULTS_MAX 4
 
 struct conn {
     int client; /* -1: not in use, or a statement is held */
@@ -33,6 +35,11 @@ struct conn {
     size_t held_size;
 };
 
+struct fault {
+    enum pg_fault fault;
+    const char *text; /* a part of the statement; "": any */
+};
+
 struct pg_proxy {
     char dir[64];
     struct sockaddr_un server;
@@ -41,7 +48,8 @@ struct pg_proxy {
     pthread_t thread;
     pthread_mutex_t lock; /* of all members below */
     struct conn conns[CONNS_MAX];
-    enum pg_fault fault;
+    struct fault faults[FAULTS_MAX]; /* in the order in which they happen */
+    int nfaults;
     bool over;
 };
 
@@ -103,16 +111,16 @@ static void hold (struct conn *c, const char *data, size_t size)
 }
 
 /* The fault of what a client sent. The first packet and the end of a session are no statements. */
-static enum pg_fault take_fault (struct pg_proxy *p, struct conn *c, char type)
+static enum pg_fault take_fault (struct pg_proxy *p, struct conn *c, const char *data, size_t size)
 {
-    enum pg_fault fault = PG_FAULT_NONE;
+    struct fault first = p->faults[0];
+    bool is_statement = c->begun && data[0] != 'X';
 
-    if (c->begun && type != 'X') {
-        fault = p->fault;
-        p->fault = PG_FAULT_NONE;
-    }
     c->begun = true;
-    return fault;
+    if (!is_statement || p->nfaults == 0 || !memmem (data, size, first.text, strlen (first.text)))
+        return PG_FAULT_NONE;
+    memmove (p->faults, p->faults + 1, sizeof (p->faults[0]) * (size_t)--p->nfaults);
+    return first.fault;
 }
 
 static void from_client (struct pg_proxy *p, struct conn *c)
@@ -121,7 +129,7 @@ static void from_client (struct pg_proxy *p, struct conn *c)
     ssize_t n = recv (c->client, data, sizeof (data), 0);
     enum pg_fault fault;
 
-    if (n <= 0 || (fault = take_fault (p, c, data[0])) == PG_FAULT_QUERY)
+    if (n <= 0 || (fault = take_fault (p, c, data, (size_t)n)) == PG_FAULT_QUERY)
         conn_end (c);
     else if (fault == PG_FAULT_LATE)
         hold (c, data, (size_t)n);
@@ -192,14 +200,23 @@ const char *pg_proxy_host (const struct pg_proxy *p)
 void pg_proxy_fault (struct pg_proxy *p, enum pg_fault fault)
 {
     pthread_mutex_lock (&p->lock);
-    p->fault = fault;
+    p->faults[0] = (struct fault){ fault, "" };
+    p->nfaults = fault != PG_FAULT_NONE;
+    pthread_mutex_unlock (&p->lock);
+}
+
+void pg_proxy_fault_then (struct pg_proxy *p, enum pg_fault fault, const char *text)
+{
+    pthread_mutex_lock (&p->lock);
+    assert (p->nfaults < FAULTS_MAX);
+    p->faults[p->nfaults++] = (struct fault){ fault, text };
     pthread_mutex_unlock (&p->lock);
 }
 
 bool pg_proxy_is_armed (struct pg_proxy *p)
 {
     pthread_mutex_lock (&p->lock);
-    bool armed = p->fault != PG_FAULT_NONE;
+    bool armed = p->nfaults > 0;
     pthread_mutex_unlock (&p->lock);
     return armed;
 }

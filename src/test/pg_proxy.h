@@ -30,10 +30,14 @@ void pg_proxy_stop (struct pg_proxy *p);
 /* The folder of the proxy's socket, as libpq's "host". */
 const char *pg_proxy_host (const struct pg_proxy *p);
 
-/* Set the fault of the next statement. */
+/* Set the fault of the next statement, and forget all others. */
 void pg_proxy_fault (struct pg_proxy *p, enum pg_fault fault);
 
-/* Whether the fault has not happened yet. */
+/* Add a fault: it happens to the first statement that contains 'text' (borrowed) after all earlier faults have happened.
+ */
+void pg_proxy_fault_then (struct pg_proxy *p, enum pg_fault fault, const char *text);
+
+/* Whether a fault has not happened yet. */
 bool pg_proxy_is_armed (struct pg_proxy *p);
 
 /* Deliver all statements that are held, and wait until the server has answered them. Returns their number. */

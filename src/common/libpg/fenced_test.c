@@ -189,6 +189,22 @@ static void test_fault (enum pg_fault fault, const char *what)
     fenced_close (f);
 }
 
+/* A write is lost, and then the statement that finds out whether it was done. The serial says that, not its change. */
+static void test_settle (enum pg_fault of_write, enum pg_fault of_settle, const char *what)
+{
+    struct fenced *f = open_term (3);
+    struct attempt a, b;
+
+    pg_proxy_fault (proxy, of_write);
+    pg_proxy_fault_then (proxy, of_settle, "serial = serial + 2");
+    a = write_next (f);
+    ok (!pg_proxy_is_armed (proxy) && a.rc == 0 && times (a.row) == 1, "%s: the write is done once", what);
+    b = write_next (f);
+    pg_proxy_deliver (proxy);
+    ok (b.rc == 0 && times (a.row) == 1 && times (b.row) == 1, "%s: so is the next, also after what is late", what);
+    fenced_close (f);
+}
+
 /* A late statement of an earlier user of the store, in the same term and in an earlier one. */
 static void test_late (uint64_t term, const char *what)
 {
@@ -462,6 +478,13 @@ int main (void)
     test_fault (PG_FAULT_QUERY, "a statement is lost");
     test_fault (PG_FAULT_ANSWER, "an answer is lost");
     test_fault (PG_FAULT_LATE, "a statement is late");
+    test_settle (PG_FAULT_QUERY, PG_FAULT_QUERY, "a write and its settlement are lost");
+    test_settle (PG_FAULT_QUERY, PG_FAULT_ANSWER, "a write and the answer of its settlement are lost");
+    test_settle (PG_FAULT_QUERY, PG_FAULT_LATE, "a write is lost, its settlement is late");
+    test_settle (PG_FAULT_ANSWER, PG_FAULT_ANSWER, "the answers of a write and of its settlement are lost");
+    test_settle (PG_FAULT_ANSWER, PG_FAULT_LATE, "the answer of a write is lost, its settlement is late");
+    test_settle (PG_FAULT_LATE, PG_FAULT_ANSWER, "a write is late, the answer of its settlement is lost");
+    test_settle (PG_FAULT_LATE, PG_FAULT_LATE, "a write and its settlement are late");
     test_late (4, "the same term");
     test_late (5, "an earlier term");
     for (unsigned seed = 1; seed <= 3; seed++)

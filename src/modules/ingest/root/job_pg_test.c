@@ -83,12 +83,17 @@ static void check_sent_again (struct world *w, bool was_stored, const char *key,
 static void check_replaced (struct world *old, const char *when)
 {
     struct job late = job_of (5, "", OLD_LIFE), fresh = job_of (99, "z", OLD_LIFE), known = job_of (10, "", OLD_LIFE);
-    struct job foreign = job_of (1021, "", NEW_LIFE);
+    struct job foreign = job_of (1021, "", NEW_LIFE), bare = job_of (98, "", OLD_LIFE);
     struct job *const each[] = { &late, &fresh, &known, &foreign };
     struct job_store_read read = { .upto = UINT64_MAX, .max_jobs = 9, .max_bytes = 999, .specs = true };
     struct verdict v;
+    struct job_store_group both = group_of (&bare, &v, 1, OLD_LIFE);
     bool unsure = true, all = true;
 
+    both.ack = 10;
+    both.now_s = 1;
+    ok (world_work (old, &both, NULL, 0) < 0 && errno == EAGAIN && both.unsure,
+        "%s: if the old rank 0 cannot acknowledge jobs, new jobs of the same group wait", when);
     for (size_t i = 0; i < sizeof (each) / sizeof (each[0]); i++)
         all = all && store (old, each[i], &v, 1, OLD_LIFE, &unsure) < 0 && errno == EAGAIN && unsure;
     ok (all && strstr (old->error.text, "term"), "%s: the old rank 0 gives no verdict: %s", when, old->error.text);
@@ -199,6 +204,28 @@ static void check_terms (void)
     world_fini (&old);
 }
 
+/* Another rank 0 takes over in the middle of the statement that reads the state. That statement itself sees nothing of
+ * it.
+ */
+static void check_replaced_while_opening (void)
+{
+    struct world old, w = { .dir = "" };
+
+    start (&old, 1);
+    pg_server_sql (world_server, "CREATE FUNCTION replace () RETURNS int LANGUAGE sql AS"
+                                 " $$UPDATE idtree.fence SET term = 9 WHERE store = 'jobs' RETURNING 1$$");
+    pg_server_sql (world_server, "ALTER TABLE idtree.ingest RENAME TO state");
+    pg_server_sql (world_server, "CREATE VIEW idtree.ingest AS SELECT s.* FROM idtree.state s, replace ()");
+    ok (!world_open_term (&w, 2) && errno == EAGAIN && strstr (w.error.text, "term 9"),
+        "a rank 0 that is replaced while it reads the state does not get the store: %s", w.error.text);
+    pg_server_sql (world_server, "DROP VIEW idtree.ingest");
+    pg_server_sql (world_server, "ALTER TABLE idtree.state RENAME TO ingest");
+    pg_server_sql (world_server, "DROP FUNCTION replace ()");
+    ok (world_open_term (&w, 10) && is (shown (&w), "10={}"), "a rank 0 that is not replaced gets it");
+    job_store_close (w.st);
+    world_fini (&old);
+}
+
 /* --- the server ------------------------------------------------------------------------------------------------- */
 
 static void check_server (void)
@@ -271,6 +298,7 @@ int main (void)
     check_committed ();
     check_answered ();
     check_terms ();
+    check_replaced_while_opening ();
     check_server ();
     check_waits ();
     world_end ();
