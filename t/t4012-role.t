@@ -81,6 +81,17 @@ test_expect_success 'the first candidate leads in term 1, and the others stand b
     leads 1 1 && ! test -e run.2/local-0 && ! test -e run.3/local-0 && idtree getattr --uri local://$T/run.1/local-0 instance.name | grep standby &&
     listens 1 && ! listens 2 && ! listens 3
 '
+test_expect_success 'a candidate whose attributes differ from those of the leader says which, once' '
+    kill "$(pid 2)" && left 2 && candidate 2 -o fluid.lease=20s -o root.takeover=2s -o fluid.recover-horizon=2026-01-01 && await_standbys 2 && await_beat && await_beat &&
+    grep "attributes are others on 127.0.0.1, the newest root: fluid.lease (20s here, not set there), root.takeover (2s here, 1s there): the configuration should be the same on all hosts" err.2 &&
+    test "$(grep -c "attributes are others" err.2)" = 1 && ! grep "attributes are others" err.3 && kill "$(pid 2)" && left 2
+'
+test_expect_success 'the first root decides uid.drift; a candidate with another value is refused, and says which' '
+    test "$(pgs_sql 0 "SELECT uid_drift FROM idtree.instance")" = 8 && candidate 2 -o uid.drift=9 && test_expect_code 2 left 2 && cat err.2 &&
+    grep "uid.drift=9 on this host, but the uids of this instance have uid.drift=8, and must keep it" err.2 &&
+    candidate 2 -o uid.drift=4 && test_expect_code 2 left 2 && grep "attribute uid.drift=4: must be a number from 5 to 10" err.2 &&
+    candidate 2 -o uid.drift=8 && await_standbys 2 && kill "$(pid 2)" && left 2 && candidate 2 && await_standbys 2 && is term 1
+'
 test_expect_success 'when the leader is killed, another candidate leads' '
     kill -9 "$(pid 1)" && await_term 2 && test $lead != 1 && candidate 1 && await_standbys 2
 '

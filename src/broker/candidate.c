@@ -131,16 +131,17 @@ int candidate_wait (struct root_candidate *c, struct process *process, struct ma
         .arg = c,
     };
     char text[ROLE_PG_TEXT];
+    const char *refusal;
 
     if (!c->root.store || !c->is_root)
         return 1;
     c->process = process;
     c->manager = manager;
-    root_conf_hash (attrs, conf.hash);
+    root_attrs_describe (attrs, conf.attributes);
     if (!(c->role = role_pg_create (&conf, errp)) || run_until_over (c, true, errp) < 0)
         return -1;
-    if (role_pg_refusal (c->role))
-        return errsetf (errp, STATE_REFUSED, "%s", role_pg_refusal (c->role));
+    if ((refusal = role_pg_refusal (c->role)))
+        return errsetf (errp, errno, "%s", refusal);
     if (role_pg_role (c->role)->state == ROLE_END) {
         say (c, LOG_NOTICE, role_pg_text (c->role, text));
         return 0;

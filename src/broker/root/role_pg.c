@@ -19,6 +19,7 @@
 #include "broker/base/uuid_key.h"
 #include "broker/root/peers.h"
 #include "broker/root/role_pg.h"
+#include "broker/root/store_log.h"
 #include "libpg/pg.h"
 #include "libpg/pgstate.h"
 #include "libutil/clock.h"
@@ -34,16 +35,18 @@ struct statement {
     struct pg *pg;
     bool knows_state; /* the tables are those of this version */
     bool trust;
-    char hash[ROOT_HASH_SIZE];
+    char attributes[ROOT_ATTRS_SIZE];
+    uint64_t uid_drift;
     enum role_act act;
     struct role_row row; /* in: what the statement names; out: what was read */
     char owner[ROLE_OWNER_SIZE];
     char host[ROLE_HOST_SIZE];
-    const char *word;                /* ROLE_ACT_RELEASE */
-    char their_hash[ROOT_HASH_SIZE]; /* out: of the leader */
-    bool one;                        /* out: a row was changed */
-    bool synced;                     /* out: a commit is on a second server */
-    int64_t standbys;                /* out of ROLE_ACT_BEAT: candidates that stand by */
+    const char *word;             /* ROLE_ACT_RELEASE */
+    char theirs[ROOT_ATTRS_SIZE]; /* out of ROLE_ACT_READ: attributes of the leader */
+    bool other_drift;             /* out of ROLE_ACT_READ: uid.drift of the instance is another one */
+    bool one;                     /* out: a row was changed */
+    bool synced;                  /* out: a commit is on a second server */
+    int64_t standbys;             /* out of ROLE_ACT_BEAT: candidates that stand by */
 };
 
 struct role_pg {
@@ -59,9 +62,11 @@ struct role_pg {
     bool horizon_past;
     role_pg_f ask;
     void *ask_arg;
-    idt_error_t why;  /* the newest failure of the store; "": it answered */
-    bool refused;     /* 'why' is final */
-    int64_t standbys; /* candidates that stand by, as the newest beat counted them; -1: not known yet */
+    idt_error_t why; /* the newest failure of the store; "": it answered */
+    struct store_log log;
+    int refused;                /* errno if 'why' is final */
+    char told[ROOT_ATTRS_SIZE]; /* attributes of a leader whose difference was logged; "": none */
+    int64_t standbys;           /* candidates that stand by, as the newest beat counted them; -1: not known yet */
 };
 
 /* --- the statements, in the thread ----------------------------------------------------------------- */
@@ -83,12 +88,27 @@ static int word_of (const char *s, enum role_word *word)
     return -1;
 }
 
+/* Two uids that were made with different drifts may be written alike. So the first root decides for all. */
+static int check_drift (struct statement *s, int64_t drift, idt_error_t *errp)
+{
+    s->other_drift = drift != 0 && drift != (int64_t)s->uid_drift;
+    if (!s->other_drift)
+        return 0;
+    return errsetf (errp, EINVAL,
+                    "uid.drift=%d on this host, but the uids of this instance have uid.drift=%d, and must keep it: set "
+                    "that value on all hosts of cluster.root",
+                    (int)s->uid_drift, (int)drift);
+}
+
+#define READ                                             \
+    "SELECT term, beat, state, owner, host, attributes," \
+    " (SELECT uid_drift FROM idtree.instance) FROM idtree.role"
+
 static int run_read (struct statement *s, idt_error_t *errp)
 {
     struct pg_rows rows = { NULL, 0 };
     struct role_row *row = &s->row;
-    int rc = pg_run (s->pg, "SELECT term, beat, state, owner, host, attributes FROM idtree.role", NULL, &rows, NULL,
-                     errp);
+    int rc = pg_run (s->pg, READ, NULL, &rows, NULL, errp);
 
     if (rc == 0 && (rows.count != 1 || word_of (pg_bytes (&rows, 0, 2, NULL), &row->word) < 0))
         rc = errsetf (errp, STATE_REFUSED, "the table idtree.role does not have one valid row");
@@ -97,7 +117,8 @@ static int run_read (struct statement *s, idt_error_t *errp)
         row->beat = (uint64_t)pg_int (&rows, 0, 1);
         snprintf (row->owner, sizeof (row->owner), "%s", pg_bytes (&rows, 0, 3, NULL));
         snprintf (row->host, sizeof (row->host), "%s", pg_bytes (&rows, 0, 4, NULL));
-        snprintf (s->their_hash, sizeof (s->their_hash), "%s", pg_bytes (&rows, 0, 5, NULL));
+        snprintf (s->theirs, sizeof (s->theirs), "%s", pg_bytes (&rows, 0, 5, NULL));
+        rc = check_drift (s, pg_int (&rows, 0, 6), errp);
     }
     pg_rows_free (&rows);
     return rc;
@@ -130,12 +151,15 @@ static int run_claim (struct statement *s, idt_error_t *errp)
     pg_put_int (&p, (int64_t)s->row.beat);
     pg_put_text (&p, s->owner);
     pg_put_text (&p, s->host);
-    pg_put_text (&p, s->hash);
+    pg_put_text (&p, s->attributes);
     pg_put_int (&p, s->trust);
+    pg_put_int (&p, (int64_t)s->uid_drift);
     return run_change (s,
                        "WITH own AS (UPDATE idtree.role SET term = term + 1, beat = 0, state = 'leads', owner = $3,"
                        " host = $4, attributes = $5 WHERE term = $1 AND beat = $2 AND ($6 = 1 OR " SYNCED ")"
-                       " RETURNING 1) SELECT (SELECT count(*) FROM own), " SYNCED,
+                       " AND EXISTS (SELECT FROM idtree.instance WHERE coalesce (uid_drift, $7) = $7) RETURNING 1),"
+                       " kept AS (UPDATE idtree.instance SET uid_drift = $7 FROM own WHERE uid_drift IS NULL)"
+                       " SELECT (SELECT count(*) FROM own), " SYNCED,
                        &p, errp);
 }
 
@@ -201,30 +225,43 @@ static uint64_t now_us (void)
     return clock_us (CLOCK_BOOTTIME);
 }
 
-/* Log a reason once, when it begins, and when the store works again. */
-static void note_why (struct role_pg *p, const char *why)
+/* Log a reason when it begins, and when the store works again (store_log.h). */
+static void note_why (struct role_pg *p, int errnum, const char *why)
 {
-    char text[sizeof (p->why.text) + 64];
+    char text[sizeof (p->why.text) + 128], more[64] = "";
+    uint64_t left_out;
 
-    if (strcmp (p->why.text, why) == 0)
-        return;
-    snprintf (text, sizeof (text), "root.store: %s", *why ? why : "it works again");
     snprintf (p->why.text, sizeof (p->why.text), "%s", why);
-    p->conf.say (p->conf.arg, *why ? LOG_WARNING : LOG_NOTICE, text);
+    if (!store_log_take (&p->log, now_us (), errnum, &left_out))
+        return;
+    if (left_out > 0)
+        snprintf (more, sizeof (more), " (it changed %" PRIu64 " times more)", left_out);
+    snprintf (text, sizeof (text), "root.store: %s%s", errnum ? p->why.text : "it works again", more);
+    p->conf.say (p->conf.arg, errnum ? LOG_WARNING : LOG_NOTICE, text);
 }
 
-/* Log what a new leader should know. */
-static void note_lead (struct role_pg *p, const struct statement *s)
+/* Log once that the attributes of the leader, or of the one before, are others. */
+static void note_difference (struct role_pg *p, const struct statement *s)
 {
-    char text[ROLE_HOST_SIZE + 256];
+    char list[512], text[sizeof (list) + ROLE_HOST_SIZE + 256];
 
-    if (s->row.term > 0 && s->their_hash[0] && strcmp (s->their_hash, s->hash) != 0) {
+    if (!root_attrs_differ (s->attributes, s->theirs))
+        p->told[0] = '\0';
+    else if (strcmp (p->told, s->theirs) != 0) {
+        memcpy (p->told, s->theirs, sizeof (p->told));
+        root_attrs_list (s->attributes, s->theirs, list, sizeof (list));
         snprintf (text, sizeof (text),
-                  "the attributes of modules (fluid.*, flake.*, compressor.*, ingest.*, uid.*) were others on %s, the "
-                  "root before this one: the configuration should be the same on all hosts of cluster.root",
-                  s->row.host);
+                  "attributes are others on %s, the newest root: %s: the configuration should be the same on all hosts "
+                  "of cluster.root",
+                  s->row.host, list[0] ? list : "those with long values");
         p->conf.say (p->conf.arg, LOG_WARNING, text);
     }
+}
+
+static void note_lead (struct role_pg *p)
+{
+    char text[64];
+
     snprintf (text, sizeof (text), "leads in term %" PRIu64, p->role.row.term);
     p->conf.say (p->conf.arg, LOG_NOTICE, text);
 }
@@ -238,7 +275,12 @@ static void take_result (struct role_pg *p)
     struct statement *s = p->statement;
     bool led = p->role.state == ROLE_LEAD;
 
-    note_why (p, s->act == ROLE_ACT_READ || s->synced ? "" : UNSYNCED);
+    if (s->act == ROLE_ACT_READ || s->synced)
+        note_why (p, 0, "");
+    else
+        note_why (p, ENOTSUP, UNSYNCED);
+    if (s->act == ROLE_ACT_READ)
+        note_difference (p, s);
     if (s->act == ROLE_ACT_BEAT)
         p->standbys = s->standbys;
     if (s->act == ROLE_ACT_READ)
@@ -252,19 +294,29 @@ static void take_result (struct role_pg *p)
     else
         role_beaten (&p->role, now_us (), s->one);
     if (!led && p->role.state == ROLE_LEAD)
-        note_lead (p, s);
+        note_lead (p);
 }
 
-/* A store that has no state, or one of another version, does not change by waiting. But a leader keeps its role. */
+/* A store that has no state, or one of another version, or other uids, does not change by waiting. But a leader keeps
+ * its role.
+ */
+static bool is_final (const struct role_pg *p, int errnum)
+{
+    const struct statement *s = p->statement;
+
+    return p->role.state != ROLE_LEAD
+           && (errnum == STATE_REFUSED || (errnum == EINVAL && s->act == ROLE_ACT_READ && s->other_drift));
+}
+
 static void take_failure (struct role_pg *p, int errnum, const idt_error_t *why)
 {
-    if (errnum == STATE_REFUSED && p->role.state == ROLE_WAIT) {
+    if (is_final (p, errnum)) {
         p->why = *why;
-        p->refused = true;
+        p->refused = errnum;
         return;
     }
     if (errnum != ECANCELED)
-        note_why (p, why->text);
+        note_why (p, errnum, why->text);
     role_failed (&p->role, now_us ());
 }
 
@@ -355,6 +407,7 @@ const struct role *role_pg_role (const struct role_pg *p)
 
 const char *role_pg_refusal (const struct role_pg *p)
 {
+    errno = p->refused;
     return p->refused ? p->why.text : NULL;
 }
 
@@ -467,7 +520,8 @@ static int make_statement (struct role_pg *p, idt_error_t *errp)
         return errsetf (errp, ENOMEM, "out of memory");
     p->statement = s;
     s->trust = p->root.trust;
-    memcpy (s->hash, p->conf.hash, sizeof (s->hash));
+    s->uid_drift = p->root.uid_drift;
+    memcpy (s->attributes, p->conf.attributes, sizeof (s->attributes));
     memcpy (s->owner, p->role.config.owner, sizeof (s->owner));
     memcpy (s->host, p->role.config.host, sizeof (s->host));
     return (s->pg = pg_open (&config, errp)) ? 0 : -1;

@@ -16,6 +16,7 @@
 
 #include "broker/root/peers.h"
 #include "broker/root/role.h"
+#include "broker/root/root_attrs.h"
 #include "broker/root/root_conf.h"
 
 struct role_pg;
@@ -29,7 +30,7 @@ struct role_pg_conf {
     const char *host;                                     /* of this candidate, for messages */
     uint32_t candidate;                                   /* its position in cluster.root */
     const struct peer_list *peers;                        /* the other candidates; copied; NULL: there are none */
-    char hash[ROOT_HASH_SIZE];                            /* root_conf_hash () */
+    char attributes[ROOT_ATTRS_SIZE];                     /* root_attrs_describe () */
     role_pg_f changed;                                    /* may destroy nothing; may be called without a change */
     void (*say) (void *arg, int level, const char *text); /* a line for the log */
     void *arg;
@@ -43,7 +44,9 @@ void role_pg_destroy (struct role_pg *p);
 
 const struct role *role_pg_role (const struct role_pg *p);
 
-/* Why the store cannot be used at all, so that waiting is in vain; NULL: there is no such reason. */
+/* Why this process cannot use the store at all, so that waiting is in vain; NULL: there is no such reason. Sets errno:
+ * STATE_REFUSED, or EINVAL if uid.drift of this host is another one than that of the instance.
+ */
 const char *role_pg_refusal (const struct role_pg *p);
 
 /* See role_end (). */

@@ -5,9 +5,9 @@
 #include "config.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
+
+#include <idtree/uid.h>
 
 #include "broker/root/root_conf.h"
 #include "libpg/pg.h"
@@ -41,6 +41,16 @@ static int read_takeover (struct root_conf *conf, struct attrs *attrs, idt_error
     return attr_fault (attrs, "root.takeover", errp, "must be a time from 500ms to 60s, such as 3s");
 }
 
+static int read_drift (struct root_conf *conf, struct attrs *attrs, idt_error_t *errp)
+{
+    const char *s = attr_get (attrs, "uid.drift", NULL);
+
+    conf->uid_drift = UID_DRIFT_DEFAULT;
+    if (!s || parse_number (s, UID_DRIFT_MIN, UID_DRIFT_MAX, &conf->uid_drift) == 0)
+        return 0;
+    return attr_fault (attrs, "uid.drift", errp, "must be a number from %d to %d", UID_DRIFT_MIN, UID_DRIFT_MAX);
+}
+
 int root_conf_read (struct root_conf *conf, struct attrs *attrs, idt_error_t *errp)
 {
     const char *store = attr_get (attrs, "root.store", NULL);
@@ -53,7 +63,7 @@ int root_conf_read (struct root_conf *conf, struct attrs *attrs, idt_error_t *er
     if (!conf->store && attr_get (attrs, "cluster.root", NULL))
         return attr_fault (attrs, "cluster.root", errp,
                            "several hosts can be rank 0 only if its state is in PostgreSQL: set root.store, too");
-    return 0;
+    return conf->store ? read_drift (conf, attrs, errp) : 0;
 }
 
 int root_conf_check_rank0 (const struct root_conf *conf, struct attrs *attrs, idt_error_t *errp)
@@ -83,32 +93,4 @@ int root_conf_define (struct attrs *attrs, idt_error_t *errp)
         || attr_define (attrs, "root.term", term, ATTR_IMMUTABLE, errp) < 0)
         return -1;
     return 0;
-}
-
-/* --- the hash ------------------------------------------------------------------------------------- */
-
-static uint64_t add_text (uint64_t hash, const char *s)
-{
-    do
-        hash = (hash ^ (unsigned char)*s) * UINT64_C (0x100000001b3); /* FNV-1a */
-    while (*s++);
-    return hash;
-}
-
-static void add_attribute (const char *name, const char *value, void *arg)
-{
-    static const char *const modules[] = { "fluid.", "flake.", "compressor.", "ingest.", "uid.", "broker.modules" };
-    uint64_t *hash = arg;
-
-    for (size_t i = 0; i < sizeof (modules) / sizeof (modules[0]); i++)
-        if (strncmp (name, modules[i], strlen (modules[i])) == 0)
-            *hash = add_text (add_text (*hash, name), value);
-}
-
-void root_conf_hash (struct attrs *attrs, char hash[ROOT_HASH_SIZE])
-{
-    uint64_t value = UINT64_C (0xcbf29ce484222325);
-
-    attr_foreach (attrs, add_attribute, &value);
-    snprintf (hash, ROOT_HASH_SIZE, "%016" PRIx64, value);
 }

@@ -20,6 +20,7 @@ struct root_conf {
     const char *store; /* borrowed from the attributes; NULL: not set */
     bool trust;
     uint64_t takeover_ms;
+    uint64_t uid_drift; /* with 'store': uid.drift */
 };
 
 /* Read and check the attributes as the user gave them. Returns 0, or -1 with errno EINVAL and 'errp' filled. */
@@ -31,10 +32,5 @@ int root_conf_check_rank0 (const struct root_conf *conf, struct attrs *attrs, id
 /* Define the attributes in a broker, so that they are listed. Returns 0, or -1 with the errno values of attr_define ().
  */
 int root_conf_define (struct attrs *attrs, idt_error_t *errp);
-
-#define ROOT_HASH_SIZE 17
-
-/* A hash of the attributes that rank 0 decides for all ranks. All candidates should have the same. */
-void root_conf_hash (struct attrs *attrs, char hash[ROOT_HASH_SIZE]);
 
 #endif /* BROKER_ROOT_CONF_H */
