@@ -377,6 +377,24 @@ static bool take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct
     return lease.box.range.hi_ms > now_ms && is_usable (&lease, now_us) && hold (h, now_ms, &lease);
 }
 
+/* The pause after a request that got nothing. */
+static uint64_t backoff (struct held *h)
+{
+    h->backoff_us = min_u64 (h->backoff_us > 0 ? 2 * h->backoff_us : first_pause_us (h), pause_us (h));
+    return h->backoff_us;
+}
+
+/* A box was granted that cannot be used. The next request has a new number, so it gets another box. If the answer was
+ * late, that helps at once. If the clock here is far ahead of the granter's, it does not help, so pauses grow.
+ */
+static void useless (struct held *h, uint64_t now_us)
+{
+    uint64_t pause = h->whole ? h->backoff_us : first_pause_us (h);
+
+    backoff (h);
+    h->ask_us = now_us + pause;
+}
+
 bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct grant *grant, size_t n, uint32_t share,
                 uint64_t retry_ms)
 {
@@ -396,8 +414,8 @@ bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct g
     h->asking = false;
     h->share = share;
     h->size = size;
-    if (!taken) { /* too late, for example: the next request has a new number, so it gets another box */
-        h->ask_us = now_us + (h->whole ? 0 : first_pause_us (h));
+    if (!taken) {
+        useless (h, now_us);
         return false;
     }
     h->backoff_us = 0;
@@ -409,13 +427,6 @@ bool held_take (struct held *h, uint64_t now_us, uint64_t now_ms, const struct g
     if (h->no_room) /* there will be when what was returned is over */
         h->again_us = min_u64 (h->again_us, now_us + HELD_SWITCH_MS * 1000);
     return true;
-}
-
-/* The pause after a request that got nothing. */
-static uint64_t backoff (struct held *h)
-{
-    h->backoff_us = min_u64 (h->backoff_us > 0 ? 2 * h->backoff_us : first_pause_us (h), pause_us (h));
-    return h->backoff_us;
 }
 
 void held_missed (struct held *h, uint64_t now_us, uint64_t now_ms, uint64_t retry_ms)

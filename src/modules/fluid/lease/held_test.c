@@ -135,6 +135,8 @@ static void test_take (void)
         "a third range is accepted if the first one has passed");
     ok (ask (&h, 300) == 6 && !take (&h, 300, 6, 230, 290) && due (&h, 300) == 300,
         "after a range that arrived too late the next request is due immediately");
+    ok (ask (&h, 300) == 7 && !take (&h, 300, 7, 230, 290) && due (&h, 300) > 300,
+        "after a second one it is due after a pause");
 }
 
 static bool refuses_whole (uint64_t granules, uint32_t generator, uint64_t lo, uint64_t hi)

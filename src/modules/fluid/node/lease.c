@@ -362,12 +362,41 @@ static bool take (struct node *n, uint64_t now_us, const struct lease_answer *a)
     return held_take (&n->held, now_us, node_now_ms (n, now_us), a->grant, a->ngrant, a->share, a->retry_ms);
 }
 
+/* Whether the time here is past the box that this rank was granted, and certainly ahead of rank 0's. */
+static bool is_ahead_of (const struct node *n, uint64_t now_us, const struct grant *grant)
+{
+    return grant->rank == n->config.rank && grant->box.range.hi_ms <= node_now_ms (n, now_us)
+           && clock_read (n->clock, now_us)
+                  > clock_estimate (n->clock, now_us) + clock_estimate_bound (n->clock, now_us);
+}
+
+/* Rank 0 may come back with an earlier time than it had, if it could not store its horizon for minutes, and the time of
+ * the instance was ahead of the wall clock. The time here never goes back. So a restart helps, which sets it anew.
+ */
+static void report_ahead (struct node *n, uint64_t now_us, const struct lease_answer *answer)
+{
+    bool ahead = false;
+
+    for (size_t i = 0; i < answer->ngrant && n->clock->known; i++)
+        ahead |= is_ahead_of (n, now_us, &answer->grant[i]);
+    if (ahead && !n->said_ahead)
+        node_log (
+            n, LOG_WARNING,
+            "the time here is %.3f s ahead of rank 0's, so each lease is over before it is received: restart this "
+            "broker to set its time (meanwhile its parent makes its ids)",
+            (double)(clock_read (n->clock, now_us) - clock_estimate (n->clock, now_us)) / 1e6);
+    n->said_ahead |= ahead;
+}
+
 static void take_whole (struct node *n, uint64_t now_us, const struct lease_answer *answer)
 {
-    if (!take (n, now_us, answer))
+    if (!take (n, now_us, answer)) {
+        report_ahead (n, now_us, answer);
         return;
+    }
     n->stats.renewals++;
     n->renewed_us = now_us;
+    n->said_ahead = false;
 }
 
 static void take_part (struct node *n, uint64_t now_us, const struct lease_answer *answer)

@@ -939,6 +939,31 @@ static void test_end_of_time (void)
     destroy (&w, T0 + SECOND);
 }
 
+/* Rank 0 was away for 90 s, and comes back with an earlier time than this node has. */
+static void test_ahead (void)
+{
+    const uint64_t at_us = T0 + 100 * SECOND;
+    struct world w;
+
+    create_active (&w);
+    node_tick (w.n, at_us);
+    give (&w, at_us, 70000, 80000);
+    ok (w.logs == 0, "a lease that came too late is not logged");
+    tell_time (&w, at_us, 20 * SECOND);
+    for (unsigned i = 1; i <= 4; i++) {
+        node_tick (w.n, at_us + i * SECOND);
+        give (&w, at_us + i * SECOND, 20000, 80000);
+    }
+    ok (state (&w, at_us + 5 * SECOND) == NODE_FENCED && w.logs == 1,
+        "a node that is far ahead of rank 0 logs once that it cannot use its leases");
+    int asked = w.lease_ups;
+    node_tick (w.n, at_us + 5 * SECOND);
+    give (&w, at_us + 5 * SECOND, 20000, 80000);
+    node_tick (w.n, at_us + 5 * SECOND);
+    ok (w.lease_ups == asked + 1, "and pauses between its requests");
+    destroy (&w, at_us + 6 * SECOND);
+}
+
 /* --- time that was missed ---------------------------------------------------------------------------- */
 
 static void test_pause (void)
@@ -1624,6 +1649,7 @@ int main (void)
     test_final_errors ();
     test_newcomers_apart ();
     test_other_root ();
+    test_ahead ();
     test_stopped ();
     test_far_after ();
     test_root ();

@@ -108,6 +108,7 @@ struct node {
     enum node_state state; /* as of the last node_tick () */
     struct node_stats stats;
     uint64_t renewed_us; /* when the last box of the rank's generator was received; 0: never */
+    bool said_ahead;     /* report_ahead () has logged, and no box was received since */
 
     /* --- time --- */
     struct clock *clock;    /* 'own_clock', or at rank 0 the authority's */
