@@ -400,7 +400,7 @@ static struct pg *connect_store (const struct fenced_config *config, idt_error_t
     return pg_open (&pg, errp);
 }
 
-struct fenced *fenced_open (const struct fenced_config *config, idt_error_t *errp)
+struct fenced *fenced_create (const struct fenced_config *config, idt_error_t *errp)
 {
     struct fenced *f = calloc (1, sizeof (*f));
 
@@ -411,8 +411,23 @@ struct fenced *fenced_open (const struct fenced_config *config, idt_error_t *err
     f->stop_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (f->stop_fd < 0)
         errprintf (errp, "PostgreSQL: %s", strerror (errno));
-    else if ((f->pg = connect_store (config, errp)) && check_instance (f, config->uuid, errp) == 0
-             && take (f, errp) == 0)
+    else if ((f->pg = connect_store (config, errp)))
+        return f;
+    fenced_close (f);
+    return NULL;
+}
+
+int fenced_take (struct fenced *f, idt_error_t *errp)
+{
+    set_unsure (f, false, NULL);
+    return check_instance (f, f->config.uuid, errp) < 0 ? -1 : take (f, errp);
+}
+
+struct fenced *fenced_open (const struct fenced_config *config, idt_error_t *errp)
+{
+    struct fenced *f = fenced_create (config, errp);
+
+    if (!f || fenced_take (f, errp) == 0)
         return f;
     fenced_close (f);
     return NULL;

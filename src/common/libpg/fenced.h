@@ -30,7 +30,7 @@ struct fenced;
 struct fenced_config {
     const char *conninfo;
     const char *store; /* "horizon", "documents" or "jobs"; must stay valid */
-    const char *uuid;  /* of the instance */
+    const char *uuid;  /* of the instance; must stay valid until the store is taken */
     uint64_t term;     /* 1 or more */
     bool trust;
     uint64_t timeout_ms; /* of a statement; 0: FENCED_TIMEOUT_MS */
@@ -38,12 +38,19 @@ struct fenced_config {
 
 #define FENCED_TIMEOUT_MS 3000
 
-/* Connect, check the instance, and set the term of the store. Returns NULL with errno set and 'errp' filled:
+/* Prepare a store. Does no I/O. Returns NULL with errno set and 'errp' filled: as pg_open (). */
+struct fenced *fenced_create (const struct fenced_config *config, idt_error_t *errp);
+
+/* Connect, check the instance, and set the term of the store. It may be called again: after a failure, or to open the
+ * store anew. Returns 0, or -1 with errno set and 'errp' filled:
  *   ESTALE         a later term has the store: another root leads
  *   STATE_REFUSED  there is no state of idtree, or that of another instance, or of a later version
  *   ENOTSUP        a commit would not be on a second server
  *   others         as pg_run ()
  */
+int fenced_take (struct fenced *f, idt_error_t *errp);
+
+/* fenced_create () and fenced_take (). Until it returns, it cannot be stopped. */
 struct fenced *fenced_open (const struct fenced_config *config, idt_error_t *errp);
 
 /* NULL is allowed; keeps errno. */

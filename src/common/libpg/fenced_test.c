@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "libpg/fenced.h"
 #include "libpg/pgstate.h"
@@ -462,6 +465,69 @@ static void test_read_only (void)
     fenced_close (f);
 }
 
+/* --- a server that accepts connections, and says nothing -------------------------------------------------------- */
+
+static int listen_silently (char dir[32])
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    strcpy (dir, "/tmp/idtree-fenced.XXXXXX");
+    if (!mkdtemp (dir))
+        bail_out (dir);
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/.s.PGSQL.5432", dir);
+    if (fd < 0 || bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (fd, 1) < 0)
+        bail_out (addr.sun_path);
+    return fd;
+}
+
+static void *take_store (void *arg)
+{
+    struct attempt *a = arg;
+
+    a->rc = fenced_take (a->f, &a->error);
+    a->errnum = errno;
+    return NULL;
+}
+
+static void test_stop_take (void)
+{
+    char dir[32], path[64], info[64];
+    struct fenced_config config = {
+        .conninfo = info, .store = "jobs", .uuid = UUID, .term = 1, .timeout_ms = 24 * 3600000
+    };
+    int listener = listen_silently (dir);
+    struct attempt a = { .rc = 0 };
+    pthread_t thread;
+
+    snprintf (info, sizeof (info), "host=%s user=postgres", dir);
+    a.f = fenced_create (&config, &a.error);
+    if (!a.f || pthread_create (&thread, NULL, take_store, &a) != 0)
+        bail_out (a.error.text);
+    int fd = accept (listener, NULL, NULL);
+    fenced_stop (a.f);
+    pthread_join (thread, NULL);
+    ok (a.rc < 0 && a.errnum == ECANCELED, "a store that waits for a connection can be stopped: %s", a.error.text);
+    ok (fenced_take (a.f, &a.error) < 0 && errno == ECANCELED, "it stays stopped");
+    fenced_close (a.f);
+    close (fd);
+    close (listener);
+    snprintf (path, sizeof (path), "%s/.s.PGSQL.5432", dir);
+    unlink (path);
+    rmdir (dir);
+}
+
+static void test_take_again (void)
+{
+    struct fenced *f = open_term (2);
+    struct attempt before = write_next (f);
+    idt_error_t error;
+
+    ok (before.rc == 0 && fenced_take (f, &error) == 0 && write_next (f).rc == 0,
+        "a store can be taken again, and then written");
+    fenced_close (f);
+}
+
 int main (void)
 {
     const char *lacks = pg_server_lacks ();
@@ -473,8 +539,10 @@ int main (void)
     server = pg_server_start ();
     proxy = pg_proxy_start (pg_server_dir (server));
     snprintf (conninfo, sizeof (conninfo), "host=%s user=postgres dbname=postgres", pg_proxy_host (proxy));
+    test_stop_take ();
     test_refused ();
     test_done ();
+    test_take_again ();
     test_fault (PG_FAULT_QUERY, "a statement is lost");
     test_fault (PG_FAULT_ANSWER, "an answer is lost");
     test_fault (PG_FAULT_LATE, "a statement is late");

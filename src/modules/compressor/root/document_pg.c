@@ -14,7 +14,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,10 +81,8 @@ static const enum pg_type types[COLUMNS] = {
     " unnest ($15::bigint[], $16::text[]) AS n (id, name) WHERE d.id = n.id)" FENCE_ONLY
 
 struct document_pg {
-    struct module_place place; /* with texts of its own */
-    pthread_mutex_t lock;      /* of the members below; the thread of the store reads 'fenced' without it */
+    char *uuid; /* of the instance */
     struct fenced *fenced;
-    bool stopped;
 };
 
 /* Another root is no error of a document. A session would take ESTALE for one. */
@@ -349,55 +346,24 @@ static int pg_read (void *b, const struct document_store_reader *reader, void *a
 
 /* --- open, stop and close --------------------------------------------------------------------------------- */
 
-static void set_fenced (struct document_pg *st, struct fenced *fenced)
-{
-    pthread_mutex_lock (&st->lock);
-    struct fenced *before = st->fenced;
-    st->fenced = fenced;
-    if (fenced && st->stopped)
-        fenced_stop (fenced);
-    pthread_mutex_unlock (&st->lock);
-    fenced_close (before);
-}
-
 static int pg_open_store (void *b, idt_error_t *errp)
 {
     struct document_pg *st = b;
-    const struct fenced_config config = {
-        .conninfo = st->place.store,
-        .store = "documents",
-        .uuid = st->place.uuid,
-        .term = st->place.term,
-        .trust = st->place.trust,
-    };
 
-    set_fenced (st, NULL);
-    struct fenced *fenced = fenced_open (&config, errp);
-    if (!fenced)
-        return failed (errno);
-    set_fenced (st, fenced);
-    return 0;
+    return fenced_take (st->fenced, errp) < 0 ? failed (errno) : 0;
 }
 
 static void pg_stop_store (void *b)
 {
-    struct document_pg *st = b;
-
-    pthread_mutex_lock (&st->lock);
-    st->stopped = true;
-    if (st->fenced)
-        fenced_stop (st->fenced);
-    pthread_mutex_unlock (&st->lock);
+    fenced_stop (((struct document_pg *)b)->fenced);
 }
 
 static void pg_late (void *b, uint64_t ms, idt_error_t *why)
 {
     struct document_pg *st = b;
     idt_error_t last = { "" };
+    bool unsure = fenced_is_unsure (st->fenced, &last);
 
-    pthread_mutex_lock (&st->lock);
-    bool unsure = st->fenced && fenced_is_unsure (st->fenced, &last);
-    pthread_mutex_unlock (&st->lock);
     errprintf (why, "documents: PostgreSQL has not answered" DOCUMENT_LATE "%s%.300s", (unsigned long long)ms,
                unsure ? ": " : "", last.text);
 }
@@ -412,23 +378,21 @@ static void pg_close_store (void *b)
     struct document_pg *st = b;
 
     fenced_close (st->fenced);
-    pthread_mutex_destroy (&st->lock);
-    free ((void *)st->place.store);
-    free ((void *)st->place.uuid);
+    free (st->uuid);
     free (st);
 }
 
 static void *pg_create (const struct module_place *place, const char *holder)
 {
     struct document_pg *st = calloc (1, sizeof (*st));
+    struct fenced_config config = {
+        .conninfo = place->store, .store = "documents", .term = place->term, .trust = place->trust
+    };
 
     if (!st)
         return NULL;
-    st->place = *place;
-    st->place.store = strdup (place->store);
-    st->place.uuid = strdup (place->uuid);
-    pthread_mutex_init (&st->lock, NULL);
-    if (st->place.store && st->place.uuid)
+    config.uuid = st->uuid = strdup (place->uuid);
+    if (st->uuid && (st->fenced = fenced_create (&config, NULL)))
         return st;
     pg_close_store (st);
     return NULL;

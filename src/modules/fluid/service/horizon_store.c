@@ -16,7 +16,7 @@
 #include "libutil/worker.h"
 #include "modules/fluid/service/horizon_backend.h"
 
-#define CLOSE_MS 5000 /* how long a write may take when the store is closed, if the backend can stop it */
+#define CLOSE_MS 1000 /* how long a write may take when the store is closed, if the backend can stop it */
 
 struct horizon_store {
     const struct horizon_backend *backend;

@@ -128,9 +128,11 @@ struct stored {
 
 struct job_pg {
     struct job_backend base; /* first */
-    struct fenced_config config;
-    _Atomic (struct fenced *) fenced; /* NULL: not connected yet */
-    bool based;                       /* a write of this life was acknowledged */
+    char *uuid;              /* of the instance */
+    uint64_t term;
+    struct fenced *fenced;
+    bool taken; /* it is connected, and has the term */
+    bool based; /* a write of this life was acknowledged */
     const struct job_store_group *group;
     struct job_store_state now;
     struct job_table put;  /* the jobs that the group stores */
@@ -171,7 +173,7 @@ static int read_led (struct job_pg *k, const char *sql, const struct pg_params *
         return 0;
     pg_rows_free (rows);
     errsetf (errp, ESTALE, "PostgreSQL %s: another rank 0 has taken over, with a later term than %" PRIu64,
-             fenced_server (k->fenced), k->config.term);
+             fenced_server (k->fenced), k->term);
     return fail (k);
 }
 
@@ -187,9 +189,10 @@ static int write_led (struct job_pg *k, const char *body, struct pg_params *p, b
 
 static int connect_store (struct job_pg *k, idt_error_t *errp)
 {
-    if (!k->fenced)
-        k->fenced = fenced_open (&k->config, errp);
-    return k->fenced ? 0 : fail (k);
+    if (!k->taken && fenced_take (k->fenced, errp) < 0)
+        return fail (k);
+    k->taken = true;
+    return 0;
 }
 
 static void take_state (struct job_pg *k, const struct pg_rows *rows, struct job_store_state *s)
@@ -600,17 +603,12 @@ static int pg_read (struct job_backend *b, struct job_store_read *read, uint64_t
 
 static void pg_stop_work (struct job_backend *b)
 {
-    struct fenced *f = pg_of (b)->fenced;
-
-    if (f)
-        fenced_stop (f);
+    fenced_stop (pg_of (b)->fenced);
 }
 
 static bool pg_waits (struct job_backend *b, idt_error_t *why)
 {
-    struct fenced *f = pg_of (b)->fenced;
-
-    return f && fenced_is_unsure (f, why);
+    return fenced_is_unsure (pg_of (b)->fenced, why);
 }
 
 static void pg_close_store (struct job_backend *b)
@@ -620,8 +618,7 @@ static void pg_close_store (struct job_backend *b)
     fenced_close (k->fenced);
     job_table_fini (&k->put);
     free (k->stored);
-    free ((char *)k->config.conninfo);
-    free ((char *)k->config.uuid);
+    free (k->uuid);
     free (k);
 }
 
@@ -646,6 +643,15 @@ static const struct job_backend_ops ops = {
     .close = pg_close_store,
 };
 
+static struct fenced *create_fenced (const struct job_pg *k, const struct module_place *place, idt_error_t *errp)
+{
+    const struct fenced_config config = {
+        .conninfo = place->store, .store = "jobs", .uuid = k->uuid, .term = place->term, .trust = place->trust
+    };
+
+    return fenced_create (&config, errp);
+}
+
 struct job_backend *job_pg_open (const struct module_place *place, idt_error_t *errp)
 {
     struct job_pg *k = calloc (1, sizeof (*k));
@@ -653,13 +659,11 @@ struct job_backend *job_pg_open (const struct module_place *place, idt_error_t *
     if (!k)
         return errsetf_null (errp, ENOMEM, "the jobs in root.store: out of memory");
     k->base = (struct job_backend){ .ops = &ops, .where = "the jobs in root.store", .shared = true };
-    k->config = (struct fenced_config){ .conninfo = strdup (place->store),
-                                        .store = "jobs",
-                                        .uuid = strdup (place->uuid),
-                                        .term = place->term,
-                                        .trust = place->trust };
-    if (k->config.conninfo && k->config.uuid)
+    k->term = place->term;
+    if (!(k->uuid = strdup (place->uuid)))
+        errprintf (errp, "the jobs in root.store: out of memory");
+    else if ((k->fenced = create_fenced (k, place, errp)))
         return &k->base;
     pg_close_store (&k->base);
-    return errsetf_null (errp, ENOMEM, "the jobs in root.store: out of memory");
+    return NULL;
 }

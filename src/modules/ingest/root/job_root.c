@@ -31,6 +31,7 @@
 #define WATERMARK_MS 20 /* between two requests for the watermark while consumers wait for it */
 #define OPEN_MS 2000    /* the longest wait for a server at the start */
 #define FINISH_MS 5000  /* the longest wait for the disk at the end */
+#define LEAVE_MS 1000   /* ... for a server, whose writes can be stopped: another rank 0 waits for this one to end */
 #define SLOW_MS 5000    /* until it is reported that the disk does not answer; at most half of ingest.timeout */
 #define AGAIN_MS 200    /* from failed work to the next try, unless a new batch arrives before */
 
@@ -576,11 +577,13 @@ static int start (struct job_root *root)
     return 0;
 }
 
-/* Wait up to FINISH_MS for the end of the work under way. If the work ends in time, answer its requesters. */
+/* Wait for the end of the work under way, for a limited time. If the work ends in time, answer its requesters. */
 static void finish (struct job_root *root)
 {
+    struct pollfd pfd = { .fd = root->store ? job_store_fd (root->store) : -1, .events = POLLIN };
+
     root->stopping = true;
-    if (root->busy && poll (&(struct pollfd){ .fd = job_store_fd (root->store), .events = POLLIN }, 1, FINISH_MS) == 1)
+    if (root->busy && poll (&pfd, 1, root->service->options.place.store ? LEAVE_MS : FINISH_MS) == 1)
         store_done_cb (NULL, IDT_POLLIN, root);
 }
 
