@@ -211,10 +211,13 @@ static void enter_run (struct lifecycle *l)
     check_complete (l);
 }
 
+/* Responses that are under way, such as the one to the request that stops this broker, leave before the children do. */
 static void enter_cleanup (struct lifecycle *l)
 {
     idt_watcher_stop (l->quorum_timer);
     overlay_accept (l->conf.overlay, false);
+    while (modules_turn (l->conf.modules))
+        ;
     if (l->wrong_instance)
         overlay_dismiss_children (l->conf.overlay, STATE_REFUSED, "its tree belonged to the wrong instance");
     else if (l->alone)
