@@ -60,7 +60,7 @@ await_beat() { wait_until "the leader gives a sign of life" beats "$(role beat)"
 left() { wait "$(pid "$1")"; }
 
 test_expect_success 'a database without a state is refused, as an empty folder is' '
-    candidate 1 && test_expect_code 3 left 1 && cat err.1 && grep "has no state of idtree: run idtree init --store" err.1
+    candidate 1 && test_expect_code 3 left 1 && cat err.1 && grep "has no state of idtree: check its name in root.store" err.1
 '
 test_expect_success 'rank 0 refuses what it cannot use, each with a sentence' '
     idtree init --store "$store" --name standby &&
@@ -156,6 +156,10 @@ test_expect_success 'a candidate that is started after a shutdown leads' '
 test_expect_success 'only in term 1 the leader runs its command' '
     candidate 1 -o broker.quorum=1 touch $T/ran && wait_until "it leads" is state leads && await_beat && test ! -e ran && kill "$(pid 1)" && left 1 &&
     pgs_sql 0 "UPDATE idtree.role SET term = 0, state = '"'nobody'"'" && idtree-broker $(options 1) -o broker.quorum=1 touch $T/ran && test -e ran && is state stopped && is term 1
+'
+test_expect_success 'in an instance with one candidate rank 0 runs its command in each term' '
+    for n in 2 3; do timeout 60 idtree-broker --standalone -o broker.modules= -o root.store="$(pgs_uri)" touch $T/ran.$n </dev/null && test -e ran.$n && is term $n || return 1; done &&
+    pgs_sql 0 "UPDATE idtree.role SET term = 1"
 '
 test_expect_success 'without a second copy nobody leads, and the reason is said' '
     pgs_names 0 "" && candidate 2 && wait_until "it says why" grep "a commit would not be on a second server.*root.store-sync=trust" err.2 &&

@@ -105,8 +105,8 @@ static void changed (void *arg)
     }
     else if (!c->group && (is_over (c) || role_pg_role (c->role)->state == ROLE_LEAD))
         idt_reactor_stop (process_reactor (c->process));
-    else if (!c->group && role_pg_role (c->role)->seen)
-        manager_stand_by (c->manager, role_pg_text (c->role, text));
+    else if (!c->group)
+        manager_stand_by (c->manager, role_pg_role (c->role)->seen, role_pg_text (c->role, text));
 }
 
 static int run_until_over (struct root_candidate *c, bool ends_leading, idt_error_t *errp)
@@ -146,6 +146,7 @@ int candidate_wait (struct root_candidate *c, struct process *process, struct ma
         say (c, LOG_NOTICE, role_pg_text (c->role, text));
         return 0;
     }
+    manager_lead (manager, role_pg_role (c->role)->row.term);
     snprintf (text, sizeof (text), "%" PRIu64, role_pg_role (c->role)->row.term);
     return attr_give (attrs, "root.term", text, errp) < 0 ? -1 : 1;
 }
@@ -170,7 +171,7 @@ void candidate_release (struct root_candidate *c, bool shut_down)
     run_until_over (c, false, NULL);
 }
 
-bool candidate_is_first (const struct root_candidate *c)
+bool candidate_runs_command (const struct root_candidate *c)
 {
-    return !c->role || role_pg_role (c->role)->row.term == 1;
+    return !c->role || c->peers.count == 0 || role_pg_role (c->role)->row.term == 1;
 }

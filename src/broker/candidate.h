@@ -51,7 +51,7 @@ void candidate_stop (struct root_candidate *c);
  */
 void candidate_release (struct root_candidate *c, bool shut_down);
 
-/* Whether the command of rank 0 may run: only the first leader runs it. */
-bool candidate_is_first (const struct root_candidate *c);
+/* Whether the command of rank 0 may run: of several candidates, only the first leader runs it. */
+bool candidate_runs_command (const struct root_candidate *c);
 
 #endif /* BROKER_CANDIDATE_H */

@@ -518,7 +518,7 @@ static int run_candidate (struct broker_group_conf *conf, struct signals *signal
         fprintf (stderr, "idtree-broker: %s\n", err.text);
     if (leads > 0) {
         conf->role = c->role;
-        if (!candidate_is_first (c))
+        if (!candidate_runs_command (c))
             conf->command = NULL;
         exit_code = run_brokers (conf, signals, &manager, opened);
     }

@@ -4,6 +4,7 @@
 /* manager.c - the service manager that started this process, if any (sd_notify(3)) */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,10 +50,12 @@ static const char *said_of (const struct broker_status *s)
 }
 
 /* Write the sentence about the first of 'count' brokers to 'buf'. Returns 'buf'. */
-static const char *status_text (const struct broker_status *s, uint32_t count, char buf[MANAGER_TEXT])
+static const char *status_text (const struct manager *m, const struct broker_status *s, uint32_t count,
+                                char buf[MANAGER_TEXT])
 {
-    int n = snprintf (buf, MANAGER_TEXT, "rank %u of %u %s", s->rank, s->size, said_of (s));
+    int n = m->term > 0 ? snprintf (buf, MANAGER_TEXT, "leads in term %" PRIu64 "; ", m->term) : 0;
 
+    n += snprintf (buf + n, MANAGER_TEXT - n, "rank %u of %u %s", s->rank, s->size, said_of (s));
     if (s->state == STATE_RUN && !s->ready)
         n += snprintf (buf + n, MANAGER_TEXT - n, "; %u have joined, and %u must (broker.quorum)", s->joined,
                        s->quorum);
@@ -82,7 +85,7 @@ static void watch (void *arg)
     if (m->has_told && is_same (&m->told, &s))
         return;
     snprintf (text, sizeof (text), "%s%sSTATUS=%s", is_ready ? "READY=1\n" : "", stops ? "STOPPING=1\n" : "",
-              status_text (&s, count, sentence));
+              status_text (m, &s, count, sentence));
     sd_notify (0, text);
     m->told = s;
     m->has_told = true;
@@ -117,16 +120,23 @@ void manager_set_group (struct manager *m, const struct broker_group *group)
     m->group = group;
 }
 
-void manager_stand_by (struct manager *m, const char *sentence)
+void manager_stand_by (struct manager *m, bool is_ready, const char *sentence)
 {
     char text[MANAGER_TEXT + 64];
 
-    if (!m->notifies || strncmp (m->sentence, sentence, sizeof (m->sentence) - 1) == 0)
+    is_ready |= m->ready;
+    if (!m->notifies
+        || (is_ready == m->ready && strncmp (m->sentence, sentence, sizeof (m->sentence) - 1) == 0))
         return;
     snprintf (m->sentence, sizeof (m->sentence), "%s", sentence);
-    snprintf (text, sizeof (text), "%sSTATUS=%s", m->ready ? "" : "READY=1\n", m->sentence);
+    snprintf (text, sizeof (text), "%sSTATUS=%s", is_ready && !m->ready ? "READY=1\n" : "", m->sentence);
     sd_notify (0, text);
-    m->ready = true;
+    m->ready = is_ready;
+}
+
+void manager_lead (struct manager *m, uint64_t term)
+{
+    m->term = term;
 }
 
 void manager_fini (struct manager *m)

@@ -12,6 +12,7 @@
 #define BROKER_MANAGER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "broker/broker_group.h"
 #include "broker/process.h"
@@ -25,6 +26,7 @@ struct manager {
     bool has_told;
     bool notifies; /* there is a service manager */
     bool ready;
+    uint64_t term; /* in which this process leads; 0: it has no role */
     char sentence[MANAGER_TEXT]; /* the last one of manager_stand_by () */
     idt_watcher_t *beat;         /* NULL: no sign of life is needed */
 };
@@ -36,8 +38,13 @@ void manager_fini (struct manager *m);
 /* Report the status of these brokers from now on (borrowed). */
 void manager_set_group (struct manager *m, const struct broker_group *group);
 
-/* Report that the process is ready, but waits for the role of rank 0. */
-void manager_stand_by (struct manager *m, const char *sentence);
+/* Report that the process waits for the role of rank 0, and is ready: it has seen in the store who has the role. Report
+ * only the sentence if it has not.
+ */
+void manager_stand_by (struct manager *m, bool is_ready, const char *sentence);
+
+/* The process leads in this term: say so in each sentence from now on. */
+void manager_lead (struct manager *m, uint64_t term);
 
 /* Whether stderr goes to the journal. 'journal_stream' is the value of JOURNAL_STREAM; NULL: false. */
 bool manager_reads_stderr (const char *journal_stream);
