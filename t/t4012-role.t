@@ -187,7 +187,11 @@ command -v python3 >/dev/null && grep -q "define HAVE_LIBSYSTEMD 1" "$IDTREE_BUI
 test_expect_success NOTIFY 'a candidate that stands by is ready for the service manager, names the leader, and feeds the watchdog' '
     candidate 1 && wait_until "it leads" is state leads && { WATCHDOG_USEC=200000 notify $T/told idtree-broker $(options 2) 2>err.2 & echo $! >pid.2; } &&
     wait_until "it is ready" grep -x "READY=1" told && grep -x "STATUS=stands by; 127.0.0.1 leads" told && wait_until "the watchdog is fed" holds "test \$(grep -c WATCHDOG=1 told) -ge 3" &&
-    kill "$(pid 1)" && left 1 && wait_until "it serves" grep -q "STATUS=rank 0 of 2 serves" told && test "$(grep -c READY=1 told)" = 1 && kill "$(pid 2)" && left 2
+    kill "$(pid 1)" && left 1 && wait_until "it serves" grep -q "STATUS=leads in term [0-9]*; rank 0 of 2 serves" told && test "$(grep -c READY=1 told)" = 1 && kill "$(pid 2)" && left 2
+'
+test_expect_success NOTIFY 'a candidate that cannot reach the store is not ready, and says why' '
+    { notify $T/told.3 idtree-broker $(options 3) -o root.store=postgresql://idtree@127.0.0.1:1/idtree 2>err.3 & echo $! >pid.3; } &&
+    wait_until "it says why" grep "STATUS=stands by; connection to server at .127.0.0.1.* failed: Connection refused" told.3 && ! grep READY=1 told.3 && kill "$(pid 3)" && left 3
 '
 
 # Leave nothing behind, even if a test failed.

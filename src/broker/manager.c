@@ -125,8 +125,7 @@ void manager_stand_by (struct manager *m, bool is_ready, const char *sentence)
     char text[MANAGER_TEXT + 64];
 
     is_ready |= m->ready;
-    if (!m->notifies
-        || (is_ready == m->ready && strncmp (m->sentence, sentence, sizeof (m->sentence) - 1) == 0))
+    if (!m->notifies || (is_ready == m->ready && strncmp (m->sentence, sentence, sizeof (m->sentence) - 1) == 0))
         return;
     snprintf (m->sentence, sizeof (m->sentence), "%s", sentence);
     snprintf (text, sizeof (text), "%sSTATUS=%s", is_ready && !m->ready ? "READY=1\n" : "", m->sentence);

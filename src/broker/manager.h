@@ -26,7 +26,7 @@ struct manager {
     bool has_told;
     bool notifies; /* there is a service manager */
     bool ready;
-    uint64_t term; /* in which this process leads; 0: it has no role */
+    uint64_t term;               /* in which this process leads; 0: it has no role */
     char sentence[MANAGER_TEXT]; /* the last one of manager_stand_by () */
     idt_watcher_t *beat;         /* NULL: no sign of life is needed */
 };

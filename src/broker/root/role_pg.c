@@ -64,9 +64,11 @@ struct role_pg {
     void *ask_arg;
     idt_error_t why; /* the newest failure of the store; "": it answered */
     struct store_log log;
-    int refused;                /* errno if 'why' is final */
-    char told[ROOT_ATTRS_SIZE]; /* attributes of a leader whose difference was logged; "": none */
-    int64_t standbys;           /* candidates that stand by, as the newest beat counted them; -1: not known yet */
+    bool unsynced; /* the newest statement that changes something would not have been on a second server */
+    uint64_t unsynced_term, unsynced_beat; /* what the role was then */
+    int refused;                           /* errno if 'why' is final */
+    char told[ROOT_ATTRS_SIZE];            /* attributes of a leader whose difference was logged; "": none */
+    int64_t standbys; /* candidates that stand by, as the newest beat counted them; -1: not known yet */
 };
 
 /* --- the statements, in the thread ----------------------------------------------------------------- */
@@ -270,15 +272,29 @@ static void note_lead (struct role_pg *p)
     "a commit would not be on a second server (synchronous_standby_names is empty, or synchronous_commit is off): " \
     "set up a synchronous standby server, or root.store-sync=trust if the database sees to that itself"
 
+/* Reading does not find out whether a commit would be on a second server. But while no other candidate changes the role
+ * after a claim that failed for this, it still would not.
+ */
+static void note_synced (struct role_pg *p, const struct statement *s)
+{
+    const struct role_row *row = &s->row;
+
+    if (s->act != ROLE_ACT_READ) {
+        p->unsynced = !s->synced;
+        p->unsynced_term = row->term;
+        p->unsynced_beat = row->beat;
+    }
+    else if (row->term != p->unsynced_term || row->beat != p->unsynced_beat)
+        p->unsynced = false;
+    note_why (p, p->unsynced ? ENOTSUP : 0, p->unsynced ? UNSYNCED : "");
+}
+
 static void take_result (struct role_pg *p)
 {
     struct statement *s = p->statement;
     bool led = p->role.state == ROLE_LEAD;
 
-    if (s->act == ROLE_ACT_READ || s->synced)
-        note_why (p, 0, "");
-    else
-        note_why (p, ENOTSUP, UNSYNCED);
+    note_synced (p, s);
     if (s->act == ROLE_ACT_READ)
         note_difference (p, s);
     if (s->act == ROLE_ACT_BEAT)
