@@ -25,7 +25,7 @@ refused() { # words of the message, command...
 }
 
 test_expect_success 'an empty database has no state, and init makes it' '
-    refused "the database has no state of idtree: run idtree init --store=URI" idtree state show --store "$(all)" &&
+    refused "the database has no state of idtree: check its name in root.store; only for a new instance run idtree init --store=URI" idtree state show --store "$(all)" &&
     idtree init --store "$(all)" --name site --epoch 2026-01-01 >made && grep "(site), epoch 2026-01-01" made &&
     idtree state show --store "$(all)" >shown && cat shown && grep "^name *site" shown && grep "^term *0" shown && grep "^state *nobody" shown &&
     grep "^synchronous_standby_names *ANY 1" shown && idtree state show --json --store "$(all)" >json && grep "\"term\":0" json

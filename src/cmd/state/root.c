@@ -50,6 +50,8 @@ static int run_status (struct cmd *cmd)
     const char *store = NULL;
 
     cmd_options (cmd, &store);
+    if (store && cmd->uri)
+        cmd_usage (cmd, "--store and --uri exclude each other: --store asks the database, --uri a broker");
     if (store)
         print (cmd, status_of_store_new (cmd, store));
     else {

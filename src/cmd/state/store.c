@@ -18,8 +18,11 @@ struct pg *store_connect (const struct cmd *cmd, const char *uri)
 {
     const struct pg_config config = { .conninfo = uri, .application = "idtree command", .timeout_ms = TIMEOUT_MS };
     idt_error_t error;
-    struct pg *pg = pg_open (&config, &error);
+    struct pg *pg;
 
+    if (!*uri)
+        cmd_usage (cmd, "--store is empty: a connection string such as postgresql://idtree@db1,db2/idtree is needed");
+    pg = pg_open (&config, &error);
     if (!pg && errno == EINVAL)
         cmd_usage (cmd, "--store: %s", error.text);
     if (!pg)

@@ -76,6 +76,8 @@ static void tidy (char *out, size_t size, const char *text)
     out[n] = '\0';
 }
 
+#define NO_PASSWORD "no password supplied" /* libpq */
+
 static int explain (const struct libpq *pq, PGconn *conn, idt_error_t *errp)
 {
     const char *text = pq->PQerrorMessage (conn);
@@ -88,6 +90,8 @@ static int explain (const struct libpq *pq, PGconn *conn, idt_error_t *errp)
         if (pg_errno (state) != EIO && pg_errno (state) != ECONNREFUSED)
             errnum = pg_errno (state);
     tidy (line, sizeof (line), text);
+    if (strstr (line, NO_PASSWORD))
+        return errsetf (errp, errnum, "%.300s: set PGPASSFILE to the file that has the password (mode 0600)", line);
     return errsetf (errp, errnum, "%s", line[0] ? line : "PostgreSQL: the connection failed");
 }
 

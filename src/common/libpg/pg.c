@@ -42,6 +42,8 @@ struct pg {
 
 /* --- the connection string ------------------------------------------------------------------------------ */
 
+#define EXAMPLE "; an example is postgresql://idtree@db1,db2/idtree"
+
 static int check_options (const PQconninfoOption *options, idt_error_t *errp)
 {
     for (const PQconninfoOption *o = options; o->keyword; o++) {
@@ -69,7 +71,7 @@ int pg_check (const char *conninfo, idt_error_t *errp)
     if (!(options = pq->PQconninfoParse (conninfo, &why))) {
         if (why)
             why[strcspn (why, "\n")] = '\0';
-        errsetf (errp, why ? EINVAL : ENOMEM, "%s", why ? why : "out of memory");
+        errsetf (errp, why ? EINVAL : ENOMEM, "%s%s", why ? why : "out of memory", why ? EXAMPLE : "");
         pq->PQfreemem (why);
         return -1;
     }

@@ -129,7 +129,9 @@ int pgstate_find (struct pg *pg, struct pgstate *s, idt_error_t *errp)
         < 0) {
         if (errno == ENOENT)
             errsetf (errp, STATE_REFUSED,
-                     "PostgreSQL %s: the database has no state of idtree: run idtree init --store=URI", pg_server (pg));
+                     "PostgreSQL %s: the database has no state of idtree: check its name in root.store; only for a new "
+                     "instance run idtree init --store=URI",
+                     pg_server (pg));
         return -1;
     }
     int rc = rows.count == 1 ? take_row (pg, &rows, s, errp)
