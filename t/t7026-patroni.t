@@ -64,21 +64,18 @@ primary() { for i in 0 1 2; do test "$(psql_at $i "SELECT pg_is_in_recovery ()" 
 
 # --- the instance ------------------------------------------------------------------------------------
 
+# The first command or file of the chapter that has this text, with the names of this test.
+manual() { # text
+    sed -n '/^.SH A STANDBY/,/^.SH STATEDIR/p' "$page" |
+        sed -e 's/\\-/-/g; s/\\(dq/"/g; s/\\e$/\\/' -e 's/\bn\([012]\)\b/node\1/g; s/n\[0-2\]/node[0-2]/; s/n\[0-19\]/node[3-4]/' \
+            -e "s|/etc/idtree/idtree.conf|$T/conf|; s|/etc/idtree/idtree.cert|$T/cert|; s|/etc/idtree/pgpass|$T/pgpass|" \
+            -e "s/runuser -u idtree -- //; s/install -o idtree/install/" |
+        awk -v text="$1" '/^\.EX/ { b = ""; next } /^\.EE/ && index (b, text) { printf "%s", b; exit } { b = b $0 "\n" }' >block && cat block && test -s block
+}
 store=postgresql://idtree@node0,node1,node2/idtree
 export PGPASSFILE=$T/pgpass
-cat >conf <<END
-broker.modules = "fluid,flake,compressor,job-ingest"
-tbon.timeout = "2s"
-
-[root]
-store = "$store"
-
-[cluster]
-hosts = "root,node3,node4"
-root = "node[0-2]:8061"
-certificate = "$T/cert"
-interface = "eth0"
-END
+manual 'root = "' >/dev/null && printf 'broker.modules = "fluid,flake,compressor,job-ingest"\ntbon.timeout = "2s"\n' >conf.new &&
+    sh -e block && cat conf >>conf.new && mv conf.new conf && echo 'interface = "eth0"' >>conf
 candidate() { become_host "$1" idtree-broker -c $T/conf --rank=0 -o rundir=$T/host"$1"/run >>out."$1" 2>>err."$1" </dev/null 6>&- & }
 rank() { become_host $(($1 + 2)) idtree-broker -c $T/conf -o rundir=$T/host$(($1 + 2))/run >>out.$(($1 + 2)) 2>>err.$(($1 + 2)) </dev/null 6>&- & }
 at() { echo "local://$T/host$(($1 + 2))/run/local-$1"; } # rank
@@ -97,8 +94,8 @@ test_expect_success 'etcd and Patroni start with the configuration of the manual
     for i in 0 1 2; do start_patroni $i || return 1; done && wait_until "a leader, a sync standby and a replica are up" is_complete 0 && cat list
 '
 test_expect_success 'an instance makes ids, a document and jobs, with rank 0 on the host of the primary' '
-    first=$(primary) && psql_at $first "CREATE ROLE idtree LOGIN PASSWORD '\''SECRET3'\''" postgres && psql_at $first "CREATE DATABASE idtree OWNER idtree" postgres &&
-    (umask 077 && echo "*:5432:idtree:idtree:SECRET3" >pgpass) && on_host 3 idtree init --store $store --name site && on_host 4 idtree state show --store $store &&
+    first=$(primary) && manual "CREATE ROLE" && sed -i "s|runuser -u postgres --|as_postgres|; s|psql|psql -h $P/$first|" block && . ./block &&
+    manual ":SECRET3" && sh -e block && manual "idtree init --store" && on_host 3 sh -ex block && on_host 4 idtree state show --store $store &&
     candidate $first && wait_until "node$first leads" leads $first && for i in 0 1 2; do test $i = $first || candidate $i || return 1; done &&
     rank 1 && rank 2 && wait_until "rank 1 serves" ids 1 && wait_until "rank 2 serves" ids 2 &&
     idtree doc open --uri "$(at 1)" drawing && idtree doc ids --uri "$(at 1)" -u -n 50 drawing >document &&
@@ -124,6 +121,14 @@ test_expect_success 'the host comes back: its PostgreSQL is a copy, and its cand
 test_expect_success 'idtree shutdown ends all candidates' '
     idtree shutdown --uri local://$T/host$second/run/local-0 && for i in 3 4; do wait_until "node$i has ended" is_empty $i || return 1; done &&
     for i in 0 1 2; do wait_until "the candidate of node$i has ended" holds "! processes $i | xargs -r ps -o comm= -p | grep idtree" || return 1; done
+'
+shown() { on_host 4 idtree state show --store $store | sed -n "s/^$1  *//p"; } # field
+test_expect_success 'the whole database is lost: with the commands of the manual the instance continues above all ids' '
+    server=$(primary) && uuid=$(shown uuid) && epoch=$(shown epoch) && test -n "$uuid" && test -n "$epoch" &&
+    psql_at $server "DROP DATABASE idtree WITH (FORCE)" postgres && psql_at $server "CREATE DATABASE idtree OWNER idtree" postgres &&
+    manual "--uuid" && sed -i "s/UUID/$uuid/; s/EPOCH/$epoch/" block && on_host 4 sh -ex block && test "$(shown uuid)" = "$uuid" &&
+    manual "recover-horizon" && sed -i "s/DATE/$(date -u -d "1 day" +%FT%TZ)/" block && on_host 4 timeout 60 sh -ex block &&
+    on_host 4 idtree broker -o root.store=$store idtree id new --to dec >after && test "$(cat after)" -gt "$(sort -n made | tail -n 1)"
 '
 
 lose_all
