@@ -190,8 +190,8 @@ test_expect_success NOTIFY 'a candidate that stands by is ready for the service 
     kill "$(pid 1)" && left 1 && wait_until "it serves" grep -q "STATUS=leads in term [0-9]*; rank 0 of 2 serves" told && test "$(grep -c READY=1 told)" = 1 && kill "$(pid 2)" && left 2
 '
 test_expect_success NOTIFY 'a candidate that cannot reach the store is not ready, and says why' '
-    { notify $T/told.3 idtree-broker $(options 3) -o root.store=postgresql://idtree@127.0.0.1:1/idtree 2>err.3 & echo $! >pid.3; } &&
-    wait_until "it says why" grep "STATUS=stands by; connection to server at .127.0.0.1.* failed: Connection refused" told.3 && ! grep READY=1 told.3 && kill "$(pid 3)" && left 3
+    { notify $T/told.3 idtree-broker $(options 2) -o root.store=postgresql://idtree@127.0.0.1:1/idtree 2>err.2 & echo $! >pid.2; } &&
+    wait_until "it says why" grep "STATUS=stands by; connection to server at .127.0.0.1.* failed: Connection refused" told.3 && ! grep READY=1 told.3 && kill "$(pid 2)" && left 2
 '
 
 # Leave nothing behind, even if a test failed.

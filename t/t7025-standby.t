@@ -83,7 +83,7 @@ test_expect_success 'the host of rank 0 is cut off from the other candidates onl
     set -- $(others) && cut $lead "$1 $2" && await_beat && await_beat && await_beat && await_beat && await_beat && await_beat && await_beat && await_beat && is term 5 && cut $lead "$1 $2" del && all_see 5
 '
 test_expect_success 'another rank releases rank 0, and is answered: another host becomes rank 0' '
-    old=$lead && idtree root release --uri "local://$T/host$LAST/run/local-4" && test_expect_code 76 wait "$(root $old)" && await_term 6 && test $lead != $old && all_see 6 && candidate $old && await_standbys 2
+    old=$lead && set -- $(others) && idtree root release --uri "$(uri $(($1 + 1)))" && test_expect_code 76 wait "$(root $old)" && await_term 6 && test $lead != $old && all_see 6 && candidate $old && await_standbys 2
 '
 test_expect_success 'the database host is lost, and its copy is promoted: the role stays, and all ranks serve' '
     await_beat && pgs_kill 0 && link 3 down && pgs_promote 1 "" && role() { pgs_sql 1 "SELECT $1 FROM idtree.role"; } && await_beat && is term 6 && all_see 6 &&

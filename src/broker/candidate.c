@@ -143,7 +143,9 @@ int candidate_wait (struct root_candidate *c, struct process *process, struct ma
     if ((refusal = role_pg_refusal (c->role)))
         return errsetf (errp, errno, "%s", refusal);
     if (role_pg_role (c->role)->state == ROLE_END) {
-        say (c, LOG_NOTICE, role_pg_text (c->role, text));
+        bool given = role_pg_role (c->role)->ending == ROLE_END_GIVEN;
+
+        say (c, LOG_NOTICE, given ? "stops: it stood by, and was not rank 0" : role_pg_text (c->role, text));
         return 0;
     }
     manager_lead (manager, role_pg_role (c->role)->row.term);

@@ -21,7 +21,7 @@ struct pg *store_connect (const struct cmd *cmd, const char *uri)
     struct pg *pg;
 
     if (!*uri)
-        cmd_usage (cmd, "--store is empty: a connection string such as postgresql://idtree@db1,db2/idtree is needed");
+        cmd_usage (cmd, "--store is empty: give a connection string, such as postgresql://idtree@db1,db2/idtree");
     pg = pg_open (&config, &error);
     if (!pg && errno == EINVAL)
         cmd_usage (cmd, "--store: %s", error.text);
