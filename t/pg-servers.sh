@@ -137,6 +137,9 @@ pgs_release() { # number of the segment
 pgs_stop() { kill -STOP "$(pgs_pid "$1")" && pkill -STOP -P "$(pgs_pid "$1")"; } # number
 pgs_continue() { pkill -CONT -P "$(pgs_pid "$1")"; kill -CONT "$(pgs_pid "$1")"; }
 
+# A server removes its pid file at its end. (The subshell that notes the end may have been killed with the test.)
+pgs_has_ended() { test -e "$PGS/ended.$1" || ! kill -0 "$(pgs_pid "$1" 2>/dev/null)" 2>/dev/null; } # number
+
 # End all servers, and remove their folders.
 pgs_end() {
     test -n "$PGS" || return 0
@@ -144,7 +147,7 @@ pgs_end() {
         pgs_f=${pgs_f##*/}
         test ! -e "$PGS/ended.$pgs_f" && test -e "$PGS/$pgs_f/postmaster.pid" || continue
         pgs_continue "$pgs_f" 2>/dev/null
-        kill -QUIT "$(pgs_pid "$pgs_f")" && wait_until "server $pgs_f has ended" test -e "$PGS/ended.$pgs_f"
+        kill -QUIT "$(pgs_pid "$pgs_f")" && wait_until "server $pgs_f has ended" pgs_has_ended "$pgs_f"
     done
     rm -rf "$PGS"
     PGS=

@@ -77,12 +77,29 @@ test_expect_success 'a move that was interrupted leaves a folder that is used, a
     sql_in target "INSERT INTO idtree.documents VALUES (1, \$\$a\$\$, \$\$x\$\$, 0, 0, \$\$x\$\$)" && broker true &&
     refused "is not complete: run idtree init --store=URI --from=DIR again" idtree state show --store "$(all target)"
 '
+# Let the command stop at its first row of a table.
+stop_at() { # table
+    sql_in target "CREATE OR REPLACE FUNCTION stop () RETURNS trigger LANGUAGE plpgsql AS \$\$BEGIN PERFORM pg_sleep (10000); RETURN NEW; END\$\$" &&
+        sql_in target "CREATE TRIGGER stop BEFORE INSERT ON idtree.$1 EXECUTE FUNCTION stop ()"
+}
+sleeps() { test "$(pgs_sql 0 "SELECT count (*) FROM pg_stat_activity WHERE wait_event = \$\$PgSleep\$\$")" = "$1"; } # number of sessions
+test_expect_success 'the command is killed at each table: the folder is used, the database is not' '
+    for table in horizon documents jobs specs acks; do
+        stop_at $table && { idtree init --store "$(all target)" --from "$PWD/state" & } && wait_until "it writes to $table" sleeps 1 && kill -9 $! && { wait $! || :; } &&
+        pgs_sql 0 "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE wait_event = '\''PgSleep'\''" && wait_until "its session has ended" sleeps 0 && sql_in target "DROP TRIGGER stop ON idtree.$table" &&
+        broker true && refused "is not complete: run idtree init --store=URI --from=DIR again" idtree state show --store "$(all target)" || return 1
+    done
+'
+test_expect_success 'a root.store that is not complete is not used' '
+    test_expect_code 3 idtree-broker -o broker.modules=fluid -o root.store="$(all target)" true 2>err </dev/null; cat err && grep "is not complete: run idtree init --store=URI --from=DIR again" err
+'
 test_expect_success 'the command is run again, and moves all' '
     idtree init --store "$(all target)" --from "$PWD/state" >made && cat made && grep "$uuid (moved), epoch 2026-01-01" made &&
     content >got && cat got && test "$(cat got)" = "2|5|3|t|3|2|t" && idtree state show --store "$(all target)" >shown && cat shown && grep "^horizon *20" shown
 '
 test_expect_success 'no broker uses the folder any longer' '
     test_expect_code 3 broker true 2>err && cat err && grep "was moved to PostgreSQL: set root.store instead of statedir" err &&
+    test_expect_code 3 idtree start -s 1 -o statedir="$PWD/state" true 2>err </dev/null; cat err && grep "was moved to PostgreSQL" err &&
     refused "was moved to PostgreSQL" idtree state show state && refused "was moved to PostgreSQL" idtree init --statedir "$PWD/state"
 '
 test_expect_success 'a move that ended before its last step is completed' '

@@ -33,7 +33,7 @@ const char *pg_proxy_host (const struct pg_proxy *p);
 /* Set the fault of the next statement, and forget all others. */
 void pg_proxy_fault (struct pg_proxy *p, enum pg_fault fault);
 
-/* Add a fault: it happens to the first statement that contains 'text' (borrowed) after all earlier faults have happened.
+/* Add a fault. It happens to the first statement that contains 'text' (borrowed) after all earlier faults.
  */
 void pg_proxy_fault_then (struct pg_proxy *p, enum pg_fault fault, const char *text);
 

@@ -55,6 +55,28 @@ static void check_locked_folder (void)
     unlink (path);
 }
 
+static void check_moved (void)
+{
+    struct statefile s = full (), found = { .uuid = "" };
+    idt_error_t err = { "" };
+
+    ok (state_set_moved (dir, &err) < 0 && errno == ENOENT, "a folder without a statefile cannot be marked as moved");
+    tap_must (state_create (dir, &s, &err) == 0);
+    ok (state_set_moved (dir, &err) == 0, "a folder is marked as moved");
+    ok (state_read (dir, &found, &err) < 0 && errno == STATE_REFUSED && !found.uuid[0]
+            && strstr (err.text, "was moved to PostgreSQL"),
+        "then it is refused: %s", err.text);
+    ok (state_read_moved (dir, &found, &err) == 0 && found.moved && same (&found, &s),
+        "who moves it once more finds all that was in the statefile");
+    ok (state_set_moved (dir, &err) < 0 && errno == STATE_REFUSED && state_add_store (dir, "new.sqlite", &err) < 0
+            && state_read_moved (dir, &found, &err) == 0 && found.moved && same (&found, &s),
+        "nothing changes the statefile any longer");
+    unlink (path);
+    tap_must (state_create (dir, &s, &err) == 0);
+    ok (state_read_moved (dir, &found, &err) == 0 && !found.moved, "a folder that was not moved has no such mark");
+    unlink (path);
+}
+
 static void check_round (void)
 {
     struct statefile s = full (), found, bare = { .uuid = UUID, .name = "x", .created_ms = 1000 };
@@ -198,6 +220,7 @@ int main (void)
     path = buf;
     check_limit ();
     check_locked_folder ();
+    check_moved ();
     check_round ();
     check_damage ();
     check_strangers ();

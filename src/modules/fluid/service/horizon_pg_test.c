@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* horizon_pg_test.c - the horizon in a real PostgreSQL server: it is read back, a root that was replaced cannot raise
- * it, and a write whose outcome is unknown is neither done nor failed
+ * it, and a write whose outcome is unknown is neither done nor failed, however often statements and answers are lost
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +11,7 @@
 
 #include "libpg/pgstate.h"
 #include "modules/fluid/service/horizon_store.h"
+#include "test/pg_proxy.h"
 #include "test/pg_server.h"
 #include "test/tap.h"
 
@@ -18,14 +19,25 @@
 #define EPOCH INT64_C (1767225600000)
 #define PEAK "SELECT peak_ms FROM idtree.horizon"
 
-static struct pg_server *server;
+#define RAISE "horizon_ms"
+#define HORIZON "SELECT horizon_ms FROM idtree.horizon"
 
-static struct horizon_store *open_term (uint64_t term, struct horizon_store_content *content, idt_error_t *err)
+static struct pg_server *server;
+static struct pg_proxy *proxy;
+static char proxied[128];
+
+static struct horizon_store *open_at (const char *store, uint64_t term, struct horizon_store_content *content,
+                                      idt_error_t *err)
 {
-    const struct module_place place = { .store = pg_server_conninfo (server), .uuid = UUID, .term = term };
+    const struct module_place place = { .store = store, .uuid = UUID, .term = term };
 
     *err = (idt_error_t){ "" };
     return horizon_store_open (&place, "a test", content, err);
+}
+
+static struct horizon_store *open_term (uint64_t term, struct horizon_store_content *content, idt_error_t *err)
+{
+    return open_at (pg_server_conninfo (server), term, content, err);
 }
 
 static struct lease_record record (uint64_t horizon_ms)
@@ -162,6 +174,59 @@ static void test_unsure (void)
     horizon_store_close (st, NULL, &err);
 }
 
+static void test_lost_raises (void)
+{
+    static const struct {
+        enum pg_fault fault;
+        const char *text;
+    } each[] = { { PG_FAULT_ANSWER, "is done, and its answer is lost" }, { PG_FAULT_QUERY, "is lost" } };
+    struct horizon_store_content content;
+    idt_error_t err;
+    uint64_t horizon_ms = 15000;
+    struct horizon_store *st = open_at (proxied, 4, &content, &err);
+
+    for (size_t i = 0; i < sizeof (each) / sizeof (each[0]); i++) {
+        pg_proxy_fault (proxy, PG_FAULT_NONE);
+        pg_proxy_fault_then (proxy, each[i].fault, RAISE);
+        horizon_ms += 10;
+        ok (store (st, horizon_ms, &err) && !pg_proxy_is_armed (proxy)
+                && pg_server_sql (server, PEAK) == (int64_t)horizon_ms + 1,
+            "a raise that %s is stored once: %s", each[i].text, err.text);
+    }
+    pg_proxy_fault (proxy, PG_FAULT_NONE);
+    pg_proxy_fault_then (proxy, PG_FAULT_LATE, RAISE);
+    ok (store (st, 15100, &err) && store (st, 15200, &err), "a raise that comes late is stored in time all the same");
+    ok (pg_proxy_deliver (proxy) == 1 && pg_server_sql (server, PEAK) == 15201,
+        "when it arrives, after the next raise, it changes nothing");
+    horizon_store_close (st, NULL, &err);
+}
+
+/* The old root ends while its raise is under way; the raise arrives when the new root has raised the horizon. */
+static void test_late_raise (void)
+{
+    struct horizon_store_content content;
+    idt_error_t err;
+    struct horizon_store *old = open_at (proxied, 4, &content, &err);
+
+    tap_must (old && store (old, 16000, &err));
+    pg_proxy_fault (proxy, PG_FAULT_NONE);
+    pg_proxy_fault_then (proxy, PG_FAULT_LATE, RAISE);
+    pg_proxy_fault_then (proxy, PG_FAULT_QUERY, "serial + 2");
+    begin (old, 19000);
+    wait_until (!pg_proxy_is_armed (proxy)) poll (NULL, 0, 5);
+    struct horizon_store *st = open_term (5, &content, &err);
+    uint64_t base_ms = content.record.horizon_ms;
+    ok (st && (base_ms == 16000 || base_ms == 19000) && store (st, 20000, &err),
+        "a root takes over while a raise is under way: %s", err.text);
+    pg_proxy_deliver (proxy);
+    ok (pg_server_sql (server, PEAK) == 20001 && pg_server_sql (server, HORIZON) == 20000,
+        "a raise that comes after the takeover changes nothing");
+    ok ((result (old, &err) > 0) == (base_ms == 19000), "the old root knows whether its raise was before that: %s",
+        err.text);
+    horizon_store_close (old, NULL, &err);
+    horizon_store_close (st, NULL, &err);
+}
+
 static void test_copies (void)
 {
     struct horizon_store_content content;
@@ -209,9 +274,13 @@ int main (void)
         return 0;
     }
     server = pg_server_start ();
+    proxy = pg_proxy_start (pg_server_dir (server));
+    snprintf (proxied, sizeof (proxied), "host=%s user=postgres dbname=postgres", pg_proxy_host (proxy));
     test_good ();
     test_takeover ();
     test_unsure ();
+    test_lost_raises ();
+    test_late_raise ();
     test_copies ();
     test_lost ();
     pg_server_destroy (server);
