@@ -210,6 +210,12 @@ test_expect_success 'a broker whose list of hosts has another length is refused'
     test_must_fail timeout 60 idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err </dev/null && cat err &&
     grep "rank 2 knows of 4 ranks, but rank 1 of 3" err && start 2
 '
+test_expect_success 'rank 0 ends before its shutdown timeout, although a client does not read the end of its output' '
+    kill "$(pid 0)" && wait_until "rank 0 ends" is_gone "$(pid 0)" && start 0 -o broker.shutdown-timeout=1h && at 0 && wait_until "all are there" is_full &&
+    { idtree event sub unread. >events & } && client=$! && wait_subscribers 0 1 && kill -STOP $client && idtree event pub unread.x &&
+    kill "$(pid 0)" && wait_until "rank 0 ends" is_gone "$(pid 0)" && wait "$(pid 0)" && start 0
+'
+kill -9 $client
 test_expect_success 'idtree shutdown at rank 0 stops all brokers in order' '
     at 0 && wait_until "all are there" is_full && idtree shutdown &&
     for r in 0 1 2; do wait_until "rank $r ends" is_gone "$(pid $r)" || return 1; done && test ! -e run/local-0

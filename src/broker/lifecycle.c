@@ -211,9 +211,12 @@ static void enter_run (struct lifecycle *l)
     check_complete (l);
 }
 
-/* Responses that are under way, such as the one to the request that stops this broker, leave before the children do. */
+/* The timer is set before anything that may enter the next state, which sets the timer again. Responses that are under
+ * way, such as the one to the request that stops this broker, leave before the children do.
+ */
 static void enter_cleanup (struct lifecycle *l)
 {
+    set_timer (l, l->shutdown_timeout * 1E3);
     idt_watcher_stop (l->quorum_timer);
     overlay_accept (l->conf.overlay, false);
     while (modules_turn (l->conf.modules))
@@ -225,7 +228,6 @@ static void enter_cleanup (struct lifecycle *l)
     else
         overlay_stop_children (l->conf.overlay);
     command_kill (l->command, SIGTERM);
-    set_timer (l, l->shutdown_timeout * 1E3);
     lifecycle_child (l);
 }
 
@@ -235,8 +237,8 @@ static void enter_shutdown (struct lifecycle *l)
     modules_stop (l->conf.modules);
     while (modules_turn (l->conf.modules))
         ;
-    overlay_goodbye (l->conf.overlay);
     set_timer (l, l->shutdown_timeout * 1E3 / 2);
+    overlay_goodbye (l->conf.overlay);
     if (!overlay_has_parent (l->conf.overlay) && !overlay_is_leaving (l->conf.overlay))
         input (l, STATE_LEFT);
 }
