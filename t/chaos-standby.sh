@@ -7,11 +7,12 @@
 # Runs six hosts for DURATION (1m; such as 90s, 10m, 2h), or for STEPS steps of half a second or more. Hosts 0 to 2 have
 # a candidate for rank 0 and a rank each, host 3 has a rank, host 4 the primary of PostgreSQL and host 5 its synchronous
 # copy. A candidate is killed, terminated, stopped, cut off from all hosts, from the database, or from the other
-# candidates; its host is lost; its wall clock is wrong by an hour; its modules are reloaded. The instance is shut down
-# and started again. The database is killed, replaced by its copy, stopped, full, read-only; it refuses logins, has no
-# copy, or is configured to need none, and an administrator cancels commits that wait for the copy. An ended candidate
-# is started again, as the manager of its unit would do. Meanwhile clients request ids at all ranks, submit and consume
-# jobs, and work in documents.
+# candidates, or with one rank from all others; its host is lost, or loses its power; its wall clock is wrong by an hour;
+# its modules are reloaded; it gives its role back. All candidates are killed at a time. The instance is shut down and
+# started again. The database is killed, replaced by its copy, stopped, full, read-only; it refuses logins, has no copy,
+# or is configured to need none, and an administrator cancels commits that wait for the copy. An ended candidate is
+# started again, as the manager of its unit would do. Meanwhile clients request ids at all ranks, submit and consume
+# jobs, and work in documents. On a busy machine rank 0 moves ten times a minute.
 #
 # The exit status is 0 if and only if the instance recovered, no broker ended in a wrong way, each term had one root,
 # terms grew, no id was issued twice, ids and jobs kept their order, no job was lost or stored twice, and no final id of
@@ -45,7 +46,7 @@ trap standby_end EXIT
 trap 'exit 130' INT TERM
 exec 2>complaints # bash reports each process that is killed
 
-begun=$(wait_now) step=0 bad=0 most=0 failed_starts=0 lost_roles=0
+apart="" begun=$(wait_now) step=0 bad=0 most=0 failed_starts=0 lost_roles=0
 declare -A faults=() undo=() due=() # faults of each kind; for each host and "store": how its fault ends, and when
 declare -A root_of=()               # for each term that a root answered in: its host and process
 RANDOM=$seed
@@ -101,8 +102,10 @@ leads() { # host: ask it for its term, and check that no other root had this ter
 find_leader() { # sets $lead, if a leader is known
     local host term
     for h in $CANDIDATES; do leads "$h" 2>/dev/null && host=$h; done
-    ! store_answers || { term=$(role term) && [ "$term" -ge "$most" ] || wrong "the term fell from $most to $term"; }
-    ! store_answers || host=$(role "substr (host, 5)")
+    ! store_answers || {
+        IFS=\| read -r term host < <(role "term, substr (host, 5)")
+        [ "${term:-0}" -ge "$most" ] || wrong "the term fell from $most to $term"
+    }
     lead=${host:-$lead}
 }
 
@@ -143,16 +146,30 @@ status_is() { # host, expected status of its rank, which has ended
 
 # --- faults of a candidate; each one sets by "hold" the function that ends its fault -----------------------------
 
+# Most faults last some steps, so that the role moves often. Some last longer than leases and timeouts.
 hold() { # host or "store", function
     pick 8
+    pick $((picked == 0 ? 16 : 4))
     undo[$1]=$2 due[$1]=$((step + 1 + picked))
 }
-kill_root() { kill -9 "$(root "$1")" && wait_until "the candidate of host $1 is dead" is_gone "$(root "$1")" && rm "$T/root.$1"; }
+kill_root() { # it may have ended just before
+    kill -9 "$(root "$1")" 2>/dev/null || { reap "$1" "76 1" && return; }
+    wait_until "the candidate of host $1 is dead" is_gone "$(root "$1")" && rm "$T/root.$1"
+}
 fault_kill() { kill_root "$1" && hold "$1" candidate; }
 fault_restart() { # its unit is restarted
-    kill "$(root "$1")" && wait_until "the candidate of host $1 ends" is_gone "$(root "$1")" && reap "$1" "0 76" && candidate "$1"
+    kill "$(root "$1")" 2>/dev/null || return 2
+    wait_until "the candidate of host $1 ends" is_gone "$(root "$1")" && reap "$1" "0 76 1" && candidate "$1"
 }
-fault_stop() { kill -STOP "$(root "$1")" && hold "$1" continue_root; }
+fault_release() { # the leader gives its role back
+    [ "$1" = "$lead" ] || return 2
+    timeout 60 idtree root release --uri "$(root_uri "$1")" 2>/dev/null || return 2
+    wait_until "the candidate of host $1 ends" is_gone "$(root "$1")" && reap "$1" "0 76 1" && candidate "$1"
+}
+fault_stop() {
+    kill -STOP "$(root "$1")" 2>/dev/null || return 2
+    hold "$1" continue_root
+}
 continue_root() { kill -CONT "$(root "$1")"; }
 fault_cut() { link "$1" down && hold "$1" link_up; }
 link_up() { link "$1" up; }
@@ -160,18 +177,33 @@ fault_cut_store() { route "$1" add "4 5" && hold "$1" reach_store; }
 reach_store() { route "$1" del "4 5"; }
 fault_cut_others() { route "$1" add "$(others "$1")" && hold "$1" reach_others; }
 reach_others() { route "$1" del "$(others "$1")"; }
+fault_split() { # the leader and the last rank can reach each other only
+    [ "$1" = "$lead" ] && [ -z "${undo[$LAST]-}" ] || return 2
+    apart=$(others "$1" && echo 4 5)
+    route "$1" add "$apart" && route "$LAST" add "$apart" && hold "$1" rejoin && hold "$LAST" rejoin
+}
+rejoin() { route "$1" del "$apart"; }
 fault_vanish() { link "$1" down && kill_root "$1" && kill_host "$1" && hold "$1" boot; }
 boot() { link "$1" up && candidate "$1" && start "$1"; }
+fault_power_off() { # nothing is left that could answer, or end a connection
+    link "$1" down && kill_root "$1" && kill_host "$1" && ip link del "${bridge:?}-$1" && ip netns del "$(ns "$1")" && hold "$1" power_on
+}
+power_on() { # its disk is as it was
+    mv "host$1" off && rm -r "/etc/netns/$(ns "$1")" && make_host "$1" && rm -r "host$1" && mv off "host$1" && candidate "$1" && start "$1"
+}
 fault_clock() {
     pick 3
     set_clock "$1" $((picked * 3600 - 3600))
 }
-fault_reload() {
+fault_reload() { # if the module cannot be loaded because the database is away, the candidate is restarted
     pick 3
+    [ "$1" = "$lead" ] || return 2
     set -- "$1" fluid compressor job-ingest
-    shift $picked
-    # the root may lose its role, or the database may be away
-    timeout 60 idtree module reload --uri "$(root_uri "$lead")" "$2" 2>/dev/null || return 2
+    local host=$1
+    shift $((picked + 1))
+    timeout 60 idtree module remove --uri "$(root_uri "$host")" "$1" 2>/dev/null || return 2
+    timeout 60 idtree module load --uri "$(root_uri "$host")" "$1" 2>/dev/null ||
+        is_gone "$(root "$host")" || { kill_root "$host" && candidate "$host"; }
 }
 fault_all() {
     for h in $CANDIDATES; do [ -z "${undo[$h]-}" ] || return 2; done
@@ -185,7 +217,12 @@ fault_shutdown() {
 shut_down() {
     wait_whole && idtree shutdown --uri "$(root_uri "$lead")" || return 1
     for h in $CANDIDATES; do wait_until "candidate $h ends" is_gone "$(root "$h")" && reap "$h" 0 || return 1; done
-    for h in $CANDIDATES $LAST; do wait_until "rank $((h + 1)) ends" is_gone "$(pid "$h")" && status_is "$h" 0 || return 1; done
+    for h in $CANDIDATES $LAST; do rank_ends "$h" || return 1; done
+}
+# A rank without a parent does not hear that the instance is shut down. Its manager stops its unit.
+rank_ends() { # host
+    WAIT_S=5 wait_until "rank $(($1 + 1)) ends" is_gone "$(pid "$1")" || kill "$(pid "$1")"
+    wait_until "rank $(($1 + 1)) ends" is_gone "$(pid "$1")" && status_is "$1" 0
 }
 
 # --- faults of the database --------------------------------------------------------------------------------------
@@ -214,7 +251,10 @@ store_continue() { pgs_continue "$primary" && pgs_wait_copies "$primary" 1; }
 fault_store_cut() { link $((4 + primary)) down && store_hold store_plug; }
 store_plug() { link $((4 + primary)) up && pgs_wait_copies "$primary" 1; }
 fault_store_full() { # both servers; with no place for its log, a server ends
-    mount -o "remount,size=$(df --output=used -k "$T/disk" | tail -n 1 | tr -d ' ')k" "$T/disk" && store_hold store_free
+    wait_until "the disk is full" fill && store_hold store_free
+}
+fill() { # fails if a server has written meanwhile
+    mount -o "remount,size=$(df --output=used -k "$T/disk" | tail -n 1 | tr -d ' ')k" "$T/disk"
 }
 store_free() {
     mount -o remount,size=2g "$T/disk" || return 1
@@ -233,12 +273,16 @@ fault_store_names() { pgs_names "$primary" "" && store_hold store_names; }
 store_names() { pgs_names "$primary" "ANY 1 (*)"; }
 fault_store_no_copy() { pgs_kill "$copy" && store_hold store_copy_up; }
 store_copy_up() { pgs_run "$copy" && pgs_wait_copies "$primary" 1; }
-cancel() { # a few times: cancel all commits that wait for the copy
+cancel() { # some times: cancel the commits that wait for the copy; there may be none if no candidate leads
+    local n=0 found
     link $((4 + copy)) down
-    for _ in 1 2 3 4; do
-        sleep 0.3
-        pgs_sql "$primary" "SELECT pg_cancel_backend (pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'" >/dev/null || return 1
+    for _ in $(seq 60); do
+        found=$(pgs_sql "$primary" "SELECT count (pg_cancel_backend (pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") || return 1
+        n=$((n + found))
+        [ $n -lt 4 ] || return 0
+        sleep 0.05
     done
+    [ $n -gt 0 ] || { link $((4 + copy)) up && return 2; }
 }
 fault_store_cancel() { cancel && store_hold store_plug_copy; }
 store_plug_copy() { link $((4 + copy)) up && pgs_wait_copies "$primary" 1; }
@@ -258,14 +302,16 @@ heal() {
     look
 }
 
-kinds=(kill kill kill restart restart stop stop cut cut cut_store cut_store cut_others vanish vanish clock clock reload all shutdown
+kinds=(kill kill kill kill kill kill kill kill kill restart restart restart restart restart release release release
+    stop stop stop stop cut cut cut cut cut_store cut_store cut_store cut_others cut_others split split vanish vanish power_off power_off
+    clock clock reload reload all shutdown
     store_kill store_promote store_promote store_stop store_cut store_full store_read_only store_login store_names store_no_copy
     store_cancel store_lose)
 fault() {
     local host kind
     pick ${#kinds[@]}
     kind=${kinds[picked]}
-    pick 6 # mostly the leader
+    pick 8 # mostly the leader
     host=$([ $picked -lt 3 ] && echo $picked || echo "$lead")
     case $kind in store_*) host=store ;; esac
     [ -z "${undo[$host]-}" ] || return 0

@@ -3,14 +3,14 @@
 
 /* idload.c - request ids from many ranks without pause, until standard input ends; then check the ids
  *
- *     idload [-p] [-c MOST] URI-PREFIX RANK...     for example idload local:///tmp/x/local- 0 3 7
+ *     idload [-p] [-c MOST] [-w PENDING] [-g MS] URI-PREFIX RANK...    such as idload local:///tmp/x/local- 0 3 7
  *
  * A request is for at most MOST (300) ids. With -p, a client also makes ids in the page after each answer, if the
- * broker shares a page; each of these must be above all ids that arrived before. Each rank has WINDOW pending requests.
- * If a connection is lost, the client reconnects. The last line of the output has the totals, the lines before it the
- * figures of each rank, with the longest time between two answers with ids on a connection. The exit status is 0 if and
- * only if every request was answered once (by ids or an error), no id was issued twice, and the ids of each connection
- * increased.
+ * broker shares a page; each of these must be above all ids that arrived before. Each rank has PENDING (4) requests at
+ * a time. If a connection is lost, the client reconnects. The last line of the output has the totals, the lines before
+ * it the figures of each rank, with the longest time between two answers with ids on a connection. With -g, a line
+ * reports each such time of MS or more when it has ended. The exit status is 0 if and only if every request was
+ * answered once (by ids or an error), no id was issued twice, and the ids of each connection increased.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@
 #include <idtree/idtree.h>
 #include <idtree/page.h>
 
-#define WINDOW 4
+#define PENDING 4
 #define MAX_COUNT 300
 #define REOPEN_MS 10.
 #define PAGE_IDS 8 /* ids that are made in a page after an answer */
@@ -40,6 +40,7 @@ struct counts {
 struct client {
     struct load *load;
     char uri[256];
+    const char *rank;
     idt_t *h; /* NULL: not connected */
     idt_watcher_t *timer;
     bool lost;
@@ -56,7 +57,9 @@ struct load {
     idt_reactor_t *reactor;
     struct client *clients;
     int nclients;
-    int most; /* most ids of a request */
+    int most;    /* most ids of a request */
+    int pending; /* requests of a rank at a time */
+    int gap_ms;  /* report longer times without ids; 0: never */
     bool use_pages;
     bool stopping;
     struct run *runs;
@@ -144,8 +147,11 @@ static void note_gap (struct client *c)
 
     clock_gettime (CLOCK_MONOTONIC, &ts);
     double now_ms = (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
-    if (c->got_ms > 0. && now_ms - c->got_ms > c->gap_ms)
-        c->gap_ms = now_ms - c->got_ms;
+    double gap_ms = c->got_ms > 0. ? now_ms - c->got_ms : 0.;
+    if (gap_ms > c->gap_ms)
+        c->gap_ms = gap_ms;
+    if (c->load->gap_ms > 0 && gap_ms >= c->load->gap_ms)
+        printf ("gap of rank %s: %.0f ms, until uptime %.3f s\n", c->rank, gap_ms, now_ms / 1e3);
     c->got_ms = now_ms;
 }
 
@@ -192,7 +198,7 @@ static void answered (idt_future_t *f, void *arg)
 
 static void ask (struct client *c)
 {
-    while (c->h && !c->lost && !c->load->stopping && c->outstanding < WINDOW) {
+    while (c->h && !c->lost && !c->load->stopping && c->outstanding < c->load->pending) {
         struct request *r = calloc (1, sizeof (*r));
         idt_future_t *f;
 
@@ -323,30 +329,46 @@ static int report (struct load *l, char **ranks)
     return all.asked != all.answered || all.disorder > 0 || duplicates > 0;
 }
 
+/* Read the options. Returns the number of words up to the first operand, or -1. */
+static int parse_options (struct load *l, int argc, char **argv)
+{
+    int c;
+
+    while ((c = getopt (argc, argv, "pc:w:g:")) != -1) {
+        if (c == 'p')
+            l->use_pages = true;
+        else if (c == 'c')
+            l->most = atoi (optarg);
+        else if (c == 'w')
+            l->pending = atoi (optarg);
+        else if (c == 'g')
+            l->gap_ms = atoi (optarg);
+        else
+            return -1;
+    }
+    return l->most >= 1 && l->most <= MAX_COUNT && l->pending >= 1 && argc >= optind + 2 ? optind : -1;
+}
+
 int main (int argc, char **argv)
 {
-    struct load l = { .reactor = idt_reactor_create (), .most = MAX_COUNT };
+    struct load l = { .reactor = idt_reactor_create (), .most = MAX_COUNT, .pending = PENDING };
+    int n = parse_options (&l, argc, argv);
 
-    if (argc > 1 && strcmp (argv[1], "-p") == 0) {
-        l.use_pages = true;
-        argc--;
-        argv++;
-    }
-    if (argc > 2 && strcmp (argv[1], "-c") == 0) {
-        l.most = atoi (argv[2]);
-        argc -= 2;
-        argv += 2;
-    }
+    errno = EINVAL;
+    if (n < 0)
+        die ("usage: idload [-p] [-c MOST] [-w PENDING] [-g MS] URI-PREFIX RANK...");
+    argc -= n - 1;
+    argv += n - 1;
     l.nclients = argc - 2;
     idt_watcher_t *in = idt_fd_watcher_create (l.reactor, STDIN_FILENO, IDT_POLLIN, stdin_cb, &l);
 
-    if (argc < 3 || l.most < 1 || l.most > MAX_COUNT || !(l.clients = calloc (l.nclients, sizeof (l.clients[0])))
-        || !in)
-        die ("usage: idload [-p] [-c MOST] URI-PREFIX RANK...");
+    if (!(l.clients = calloc (l.nclients, sizeof (l.clients[0]))) || !in)
+        die ("cannot start");
     for (int i = 0; i < l.nclients; i++) {
         struct client *c = &l.clients[i];
 
         c->load = &l;
+        c->rank = argv[i + 2];
         snprintf (c->uri, sizeof (c->uri), "%s%s", argv[1], argv[i + 2]);
         if (!(c->timer = idt_timer_watcher_create (l.reactor, PAUSE_MS, 0., timer_cb, c)))
             die ("timer");
