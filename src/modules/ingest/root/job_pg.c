@@ -657,11 +657,11 @@ struct job_backend *job_pg_open (const struct module_place *place, idt_error_t *
     struct job_pg *k = calloc (1, sizeof (*k));
 
     if (!k)
-        return errsetf_null (errp, ENOMEM, "the jobs in root.store: out of memory");
+        return errsetf_null (errp, ENOMEM, "out of memory while the stored jobs are opened");
     k->base = (struct job_backend){ .ops = &ops, .where = "the jobs in root.store", .shared = true };
     k->term = place->term;
     if (!(k->uuid = strdup (place->uuid)))
-        errprintf (errp, "the jobs in root.store: out of memory");
+        errprintf (errp, "out of memory while the stored jobs are opened");
     else if ((k->fenced = create_fenced (k, place, errp)))
         return &k->base;
     pg_close_store (&k->base);
