@@ -92,6 +92,19 @@ static bool is_over (const struct root_candidate *c)
     return role_pg_refusal (c->role) || role_pg_role (c->role)->state == ROLE_END;
 }
 
+/* Log once for whom this process stands by. Under a launcher the other ranks wait for it, and nothing else says why. */
+static void tell_leader (struct root_candidate *c)
+{
+    const struct role_row *row = &role_pg_role (c->role)->row;
+    char text[ROLE_HOST_SIZE + 64];
+
+    if (row->word != ROLE_LEADS || strcmp (c->told, row->host) == 0)
+        return;
+    snprintf (c->told, sizeof (c->told), "%s", row->host);
+    snprintf (text, sizeof (text), "stands by; %s leads", row->host);
+    say (c, LOG_NOTICE, text);
+}
+
 static void changed (void *arg)
 {
     struct root_candidate *c = arg;
@@ -105,8 +118,10 @@ static void changed (void *arg)
     }
     else if (!c->group && (is_over (c) || role_pg_role (c->role)->state == ROLE_LEAD))
         idt_reactor_stop (process_reactor (c->process));
-    else if (!c->group)
+    else if (!c->group) {
+        tell_leader (c);
         manager_stand_by (c->manager, role_pg_role (c->role)->seen, role_pg_text (c->role, text));
+    }
 }
 
 static int run_until_over (struct root_candidate *c, bool ends_leading, idt_error_t *errp)

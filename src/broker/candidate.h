@@ -25,8 +25,9 @@ struct root_candidate {
     struct process *process;
     struct broker_group *group; /* NULL: there are no brokers yet, or they have ended */
     struct manager *manager;
-    bool journal; /* lines on stderr begin with their level */
-    bool left;    /* the brokers were stopped, because the role was lost */
+    bool journal;              /* lines on stderr begin with their level */
+    bool left;                 /* the brokers were stopped, because the role was lost */
+    char told[ROLE_HOST_SIZE]; /* the leader that was logged */
 };
 
 /* Find out whether this process hosts rank 0, and read the attributes root.*. Returns 0, or -1 with errno EINVAL and

@@ -28,7 +28,7 @@
 #define READ_BYTES ((size_t)16 << 20) /* forms that are read at a time, unless one is larger */
 #define READ_RANGES 1024
 
-#define ADVICE "restore the database from a copy; ranks with open documents can save them"
+#define ADVICE "ranks with open documents can save them; see A STANDBY FOR RANK 0 in idtree-operations(7)"
 
 /* Columns of arrays, in the order of the parameters: documents with a form; up to which range rows are dropped, where
  * INT64_MAX means the document, too; ranges; documents with a new name only.

@@ -224,9 +224,10 @@ static int pg_load (struct job_backend *b, struct job_store_state *s, idt_error_
     take_state (k, &rows, s);
     pg_rows_free (&rows);
     if (s->cleared > s->counts.acked || s->counts.floor > s->counts.acked + 1)
-        return errsetf (errp, EBADMSG,
-                        "PostgreSQL %s: the numbers in idtree.ingest contradict each other: restore a backup",
-                        fenced_server (k->fenced));
+        return errsetf (
+            errp, EBADMSG,
+            "PostgreSQL %s: the numbers in idtree.ingest contradict each other: see A STANDBY FOR RANK 0 in idtree-operations(7)",
+            fenced_server (k->fenced));
     return k->based ? 0 : write_led (k, write_end, &p, NULL, errp);
 }
 
@@ -572,7 +573,8 @@ static int add_row (struct job_pg *k, struct job_store_read *read, const struct 
     if (take_job (rows, i, specs, &job))
         return job_store_found (&k->base, read, &job);
     return errsetf (&read->error, EBADMSG,
-                    "PostgreSQL %s: the tables are damaged: the record of job %" PRIu64 " is invalid: restore a backup",
+                    "PostgreSQL %s: the tables are damaged: the record of job %" PRIu64
+                    " is invalid: see A STANDBY FOR RANK 0 in idtree-operations(7)",
                     fenced_server (k->fenced), job.id);
 }
 
