@@ -3,7 +3,7 @@
 
 /* idload.c - request ids from many ranks without pause, until standard input ends; then check the ids
  *
- *     idload [-p] [-c MOST] [-w PENDING] [-g MS] URI-PREFIX RANK...    such as idload local:///tmp/x/local- 0 3 7
+ *     idload [-ap] [-c MOST] [-w PENDING] [-g MS] URI-PREFIX RANK...    such as idload local:///tmp/x/local- 0 3 7
  *
  * A request is for at most MOST (300) ids. With -p, a client also makes ids in the page after each answer, if the
  * broker shares a page; each of these must be above all ids that arrived before. Each rank has PENDING (4) requests at
@@ -61,6 +61,7 @@ struct load {
     int pending; /* requests of a rank at a time */
     int gap_ms;  /* report longer times without ids; 0: never */
     bool use_pages;
+    bool each; /* stop only after each rank has got ids */
     bool stopping;
     struct run *runs;
     size_t n, size;
@@ -155,13 +156,17 @@ static void note_gap (struct client *c)
     c->got_ms = now_ms;
 }
 
+static bool is_stopping (const struct client *c)
+{
+    return c->load->stopping && (!c->load->each || c->counts.ids > 0);
+}
+
 static void maybe_finish (struct load *l)
 {
     for (int i = 0; i < l->nclients; i++)
-        if (l->clients[i].outstanding > 0)
+        if (l->clients[i].outstanding > 0 || !is_stopping (&l->clients[i]))
             return;
-    if (l->stopping)
-        idt_reactor_stop (l->reactor);
+    idt_reactor_stop (l->reactor);
 }
 
 static void ask (struct client *c);
@@ -198,7 +203,7 @@ static void answered (idt_future_t *f, void *arg)
 
 static void ask (struct client *c)
 {
-    while (c->h && !c->lost && !c->load->stopping && c->outstanding < c->load->pending) {
+    while (c->h && !c->lost && !is_stopping (c) && c->outstanding < c->load->pending) {
         struct request *r = calloc (1, sizeof (*r));
         idt_future_t *f;
 
@@ -256,7 +261,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
         idt_close (c->h);
         c->h = NULL;
     }
-    if (!c->h && !c->load->stopping)
+    if (!c->h && !is_stopping (c))
         open_client (c);
     if (c->h)
         ask (c);
@@ -334,8 +339,10 @@ static int parse_options (struct load *l, int argc, char **argv)
 {
     int c;
 
-    while ((c = getopt (argc, argv, "pc:w:g:")) != -1) {
-        if (c == 'p')
+    while ((c = getopt (argc, argv, "apc:w:g:")) != -1) {
+        if (c == 'a')
+            l->each = true;
+        else if (c == 'p')
             l->use_pages = true;
         else if (c == 'c')
             l->most = atoi (optarg);

@@ -10,7 +10,7 @@ test_under_idtree 7 --topology kary:2 -o fluid.max-generators=1 -o fluid.share=6
 
 load_start() {
     rm -f stop && mkfifo stop &&
-    { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 4 5 6 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
+    { "$IDTREE_BUILDDIR/t/idload" -a "${IDTREE_URI%0}" 0 1 2 3 4 5 6 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
 }
 load_end() {
     exec 6>&- && wait $load_pid && cat result && ! grep "ids 0 " result

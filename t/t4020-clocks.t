@@ -46,7 +46,7 @@ restart() { # rank, minutes
 # Clients of all ranks ask until fifo 6 is closed.
 load_start() {
     rm -f stop && mkfifo stop &&
-    { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 4 5 6 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
+    { "$IDTREE_BUILDDIR/t/idload" -a "${IDTREE_URI%0}" 0 1 2 3 4 5 6 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
 }
 load_end() { exec 6>&- && wait $load_pid && cat result && ! grep "ids 0 " result; }
 undisturbed() { # rank...
