@@ -256,10 +256,10 @@ fault_store_full() { # both servers; with no place for its log, a server ends
 fill() { # fails if a server has written meanwhile
     mount -o "remount,size=$(df --output=used -k "$T/disk" | tail -n 1 | tr -d ' ')k" "$T/disk"
 }
-store_free() {
-    mount -o remount,size=2g "$T/disk" || return 1
+store_free() { mount -o remount,size=2g "$T/disk" && wait_until "both servers run" stores_run; }
+stores_run() { # with no place for its log, a server ends, perhaps later
     for s in "$primary" "$copy"; do [ ! -e "$PGS/ended.$s" ] || pgs_run "$s" || return 1; done
-    wait_until "the database answers" pgs_sql "$primary" SELECT && pgs_wait_copies "$primary" 1
+    pgs_says "$primary" "SELECT count (*) FROM pg_stat_replication WHERE state = 'streaming'" 1
 }
 fault_store_read_only() { pgs_read_only "$primary" && store_hold store_read_write; }
 store_read_write() { pgs_read_write "$primary"; }
