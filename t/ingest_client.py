@@ -125,6 +125,11 @@ def replaced():
         c.refuse(errno.EAGAIN, "ingest.ack", {"id": 2**62}, text="another rank 0 has taken over")
 
 
+def unanswered():
+    """While the store does not answer, an acknowledgement is to be sent again."""
+    Client().refuse(errno.EAGAIN, "ingest.ack", {"id": 2**62}, text="no answer in time")
+
+
 def unusable():
     """Without a usable store, each request fails and names the reason."""
     c = Client()

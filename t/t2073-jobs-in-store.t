@@ -40,6 +40,10 @@ test_expect_success 'jobs wait while no copy confirms, and are stored when one d
     in_store ". $IDTREE_SRCDIR/t/wait.sh; PGS=$PGS; . $IDTREE_SRCDIR/t/pg-servers.sh; PGS=$PGS; pgs_stop 1
         idtree job submit --key three -- true >id & pgs_continue 1 && wait \$!" && test "$(row)" = "3|3"
 '
+test_expect_success 'while the store does not answer, an acknowledgement is to be sent again' '
+    in_store ". $IDTREE_SRCDIR/t/wait.sh; . $IDTREE_SRCDIR/t/pg-servers.sh; PGS=$PGS
+        idtree job watch -n 1 && pgs_stop 0 && python3 $IDTREE_SRCDIR/t/ingest_client.py unanswered; status=\$?; pgs_continue 0; exit \$status"
+'
 fence="UPDATE idtree.fence SET term = term + 1 WHERE store = 'jobs'"
 test_expect_success 'a rank 0 that was replaced, and does not know it, does not take a consumer' '
     in_store ". $IDTREE_SRCDIR/t/wait.sh; . $IDTREE_SRCDIR/t/pg-servers.sh; PGS=$PGS

@@ -151,7 +151,8 @@ static struct job_pg *pg_of (struct job_backend *b)
 }
 
 /* End a function that has failed. Where the store may soon do what it did not do now, jobs wait. If another rank 0 has
- * the store, it has to answer them; requesters get EAGAIN. Returns -1.
+ * the store, it has to answer them; requesters get EAGAIN. They get it, too, if the store did not answer, because
+ * ETIMEDOUT would say that rank 0 did not. Returns -1.
  */
 static int fail (struct job_pg *k)
 {
@@ -159,7 +160,7 @@ static int fail (struct job_pg *k)
 
     k->base.passing = k->base.passing || e == ECONNREFUSED || e == ECONNRESET || e == ETIMEDOUT || e == EROFS
                       || e == EAGAIN || e == ECANCELED || e == ESTALE;
-    errno = e == ESTALE ? EAGAIN : e;
+    errno = e == ESTALE || e == ETIMEDOUT ? EAGAIN : e;
     return -1;
 }
 

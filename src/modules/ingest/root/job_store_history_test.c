@@ -295,7 +295,7 @@ static void end_faults (struct history *h)
 /* A read that got no answer. */
 static bool is_lost (const struct job_store_read *read)
 {
-    return read->errnum == ECONNRESET || read->errnum == ETIMEDOUT;
+    return read->errnum == ECONNRESET || read->errnum == EAGAIN;
 }
 
 /* A group whose reads got no answer is tried again, like a read. */
