@@ -283,6 +283,7 @@ int main (void)
     test_late_raise ();
     test_copies ();
     test_lost ();
+    pg_proxy_stop (proxy);
     pg_server_destroy (server);
     return done_testing ();
 }
