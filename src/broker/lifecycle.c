@@ -211,6 +211,8 @@ static void enter_run (struct lifecycle *l)
     check_complete (l);
 }
 
+#define CLEANUP_TURNS 64 /* modules still run, and may send without end */
+
 /* The timer is set before anything that may enter the next state, which sets the timer again. Responses that are under
  * way, such as the one to the request that stops this broker, leave before the children do.
  */
@@ -219,7 +221,7 @@ static void enter_cleanup (struct lifecycle *l)
     set_timer (l, l->shutdown_timeout * 1E3);
     idt_watcher_stop (l->quorum_timer);
     overlay_accept (l->conf.overlay, false);
-    while (modules_turn (l->conf.modules))
+    for (int i = 0; i < CLEANUP_TURNS && modules_turn (l->conf.modules); i++)
         ;
     if (l->wrong_instance)
         overlay_dismiss_children (l->conf.overlay, STATE_REFUSED, "its tree belonged to the wrong instance");

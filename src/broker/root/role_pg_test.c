@@ -103,7 +103,7 @@ static void test_answer_lost (void)
     struct role_pg *p = candidate ("n0", proxied);
     run_until (leads (p));
     ok (!pg_proxy_is_armed (proxy) && term_of (p) == 1 && pg_server_sql (server, TERM) == 1,
-        "a candidate whose claim was answered to nobody finds that the claim is its own");
+        "a candidate whose claim got no answer finds that the claim is its own");
 
     int64_t beat = pg_server_sql (server, "SELECT beat FROM idtree.role");
     pg_proxy_fault_then (proxy, PG_FAULT_ANSWER, BEAT);

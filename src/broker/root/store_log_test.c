@@ -18,7 +18,7 @@ int main (void)
     ok (!store_log_take (&l, now_us, 0, &left_out), "a store that works from the beginning makes no line");
     ok (store_log_take (&l, now_us, ECONNREFUSED, &left_out) && left_out == 0
             && !store_log_take (&l, now_us, ECONNREFUSED, &left_out),
-        "a failure makes one line, whatever its words");
+        "failures of one kind make one line, though their words differ");
     ok (store_log_take (&l, now_us, EROFS, &left_out) && store_log_take (&l, now_us, 0, &left_out),
         "so does a failure of another kind, and a store that works again");
     for (int i = 0; i < 3590; i++, now_us += SECOND / 4)
